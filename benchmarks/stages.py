@@ -17,7 +17,7 @@ STAGES: dict[str, list[tuple[str, str]]] = {
     "grow": [("structure.growers", "grow"), ("structure.given_forest", "grow_as_given")],
     "count": [
         ("fitting.structures.growing", "_with_statistics"), ("fitting.structures.grown", "_counted"),
-        ("fitting.structures.grown", "_posteriors"), ("fitting.structures.boost", "_counted"),
+        ("fitting.structures.grown", "_posteriors"),
     ],
     "choose": [
         ("fitting.held_out.held_out", "held_out"), ("fitting.held_out.held_out", "held_out_by_few"),

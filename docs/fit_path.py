@@ -34,13 +34,12 @@ class Step(NamedTuple):
     caller: int = 0
 
 
-GOALS = [Step("structure/growers.py", "_grow_one"), Step("posterior/posterior.py", "Posterior.from_statistics")]
+GOALS = [Step("structure/growers.py", "_grow_one"), Step("posterior/posterior.py", "Posterior.from_counts")]
 """The functions that call a kernel to grow a tree and to weigh its prunings."""
 
 NATIVE = [
-    Step("_native/bind/posterior.cpp", "merge"),
-    Step("_native/core/posterior.hpp", "merge"),
-    Step("_native/core/posterior.hpp", "sweep_touched"),
+    Step("_native/bind/posterior.cpp", "sweep_all"),
+    Step("_native/core/posterior.hpp", "sweep_all"),
     Step("_native/core/sweep.hpp", "sweep_node"),
     Step("_native/core/sweep.hpp", "weigh"),
 ]
@@ -57,8 +56,7 @@ WHAT = {
     "learn_forest": "trees -> counts -> priors -> forest",
     "posterior/posterior.py": "Theorem 1, once a tree",
     "_native/bind/posterior.cpp": "arrays of NumPy to the kernel",
-    "_native/core/posterior.hpp": "statistics of terminals",
-    "sweep_touched": "the touched nodes, children before parents",
+    "_native/core/posterior.hpp": "nodes with rows, children before parents",
     "sweep_node": "evidence and split probability of one node",
     "weigh": "the recursion itself, in logs",
 }

@@ -119,3 +119,67 @@ def directions_of(seed: int, step: int, n_classes: int) -> np.ndarray:
         radius, angle = ((random.below(2**32) + 0.5) / 2**32 for _ in range(2))
         drawn.append(math.sqrt(-2.0 / 6.0 * math.log(radius)) * math.cos(2.0 * math.pi * angle))
     return np.array(drawn).reshape(n_classes, 6)
+
+
+SLOPE_PRECISIONS = (1e-4, 0.01, 1.0, 30.0)
+
+
+def kinds_of_node(
+    points: np.ndarray, slopes: np.ndarray, tau: float, dispersion: float
+) -> list[tuple[float, np.ndarray]]:
+    """Log of the prior times the evidence of each kind of a node, and its mean as (constant, slopes).
+
+    By the normal distribution of the residuals -g / h of its rows, whose variances are the dispersion over h; relative
+    to that of residuals alone.
+    """
+    first, second = slopes.T
+    n_points = points.shape[1]
+    mean = (second @ points) / second.sum() if len(second) else np.zeros(n_points)
+    found = []
+    for precision in (None, *SLOPE_PRECISIONS):
+        # Columns about the node's mean, so that the constant and the slopes have independent posteriors.
+        design = np.column_stack([np.ones(len(points)), points - mean])[:, : 1 if precision is None else None]
+        prior = np.array([tau] + [precision] * (design.shape[1] - 1), dtype=float)
+        inner = design.T @ (second[:, None] * design) + np.diag(prior)
+        target = -design.T @ first
+        weights = np.linalg.solve(inner, target)
+        log_evidence = 0.5 * (np.log(prior).sum() - np.linalg.slogdet(inner)[1] + target @ weights / dispersion)
+        line = np.zeros(1 + n_points)
+        line[: len(weights)] = weights
+        line[0] -= line[1:] @ mean
+        log_prior = math.log(0.5) if precision is None else math.log(0.5 / len(SLOPE_PRECISIONS))
+        found.append((log_prior + log_evidence, line))
+    return found
+
+
+def lines_of_terminals(
+    tree: dict[str, np.ndarray], points: np.ndarray, slopes: np.ndarray, paths: list[list[int]], tau: float,
+    split_prior: float, dispersion: float,
+) -> tuple[np.ndarray, float]:  # fmt: skip
+    """The posterior mean line of each terminal, over all prunings and the kinds of all their leaves; and its evidence.
+
+    Every pruning stands with every choice of kinds: leaf after leaf, these are independent.
+    """
+    n, is_split = len(tree["feature"]), tree["feature"] >= 0
+    rows_of = [np.array([s in nodes for nodes in paths]) for s in range(n)]
+    kinds = [kinds_of_node(points[rows], slopes[rows], tau, dispersion) for rows in rows_of]
+    weights, lines = [], []
+    for leaves, splits in prunings(tree):
+        log_prior = len(splits) * math.log(split_prior) + sum(
+            math.log(1.0 - split_prior) for s in leaves if is_split[s]
+        )
+        for chosen in itertools.product(*(kinds[s] for s in leaves)):
+            weights.append(log_prior + sum(weight for weight, _ in chosen))
+            lines.append(dict(zip(leaves, (line for _, line in chosen), strict=True)))
+    probs = np.exp(np.array(weights) - max(weights))
+    total = probs.sum()
+    parent = {int(tree["first_child"][s]) + c: s for s in np.flatnonzero(is_split) for c in (0, 1)}
+    out = np.full((n, 1 + points.shape[1]), np.nan)
+    for terminal in np.flatnonzero(~is_split):
+        above = [int(terminal)]
+        while above[-1] in parent:
+            above.append(int(parent[above[-1]]))
+        out[terminal] = sum(
+            p / total * next(line[s] for s in above if s in line) for p, line in zip(probs, lines, strict=True)
+        )
+    return out, max(weights) + math.log(total)

@@ -246,7 +246,7 @@ def test_a_model_without_trees_does_what_others_do(kind, tmp_path):
 def test_forests_of_residuals_of_large_tables_are_grown_on_some_rows_and_count_all(monkeypatch):
     X, y = make_friedman1(400, noise=0.5, random_state=0)
     weight = np.random.default_rng(0).uniform(0.5, 1.5, 400)
-    options: dict[str, Any] = {"random_state": 0, "max_iter": 40, "n_residual_trees": 8}
+    options: dict[str, Any] = {"random_state": 0, "max_iter": 40, "n_residual_trees": 8, "lines": False}
     whole = et.MetaBoostRegressor(**options).fit(X, y, sample_weight=weight)
     monkeypatch.setattr(boost, "MAX_RESIDUAL_ROWS", 150)
     some = et.MetaBoostRegressor(**options).fit(X, y, sample_weight=weight)

@@ -50,7 +50,9 @@ def test_probabilities_are_mixed_and_sharpened(case):
 def test_centres_are_mixed(case):
     model, (X, _, _) = case.fitted()
     codes, centres, weight = model.schema_.encode(X), model.model_.centres, model.boost_weight_
-    literal = (1.0 - weight) * centres.forest.moments(codes)[0] + weight * centres.additive.scores(codes)[:, 0]
+    assert centres.lined is not None
+    boosted = (centres.additive.scores(codes) + centres.lined.scores(codes))[:, 0]
+    literal = (1.0 - weight) * centres.forest.moments(codes)[0] + weight * boosted
     np.testing.assert_allclose(centres.scores(codes)[:, 0], literal, rtol=1e-12)
 
 

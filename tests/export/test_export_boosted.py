@@ -33,6 +33,9 @@ CASES = [
     *(Case(et.MetaEnsembleClassifier, target, SMALL["ensemble"]) for target in CLASSES),
     *(Case(et.MetaEnsembleRegressor, family, {"family": family, **NUMBERS["ensemble"]}) for family in FAMILIES),
 ]
+WITHOUT_LINES = [
+    case if "family" not in case.options else replace(case, options={**case.options, "lines": False}) for case in CASES
+]
 KINDS = ["Boost", "Ensemble"]
 no_exposure = pytest.mark.filterwarnings("ignore:exposure was given to fit")
 
@@ -194,7 +197,7 @@ def moments_of(tables: SummedTrees, rows: NDArray[Any]) -> tuple[NDArray[Any], N
 
 
 @no_exposure
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", WITHOUT_LINES, ids=str)
 def test_tables_predict_what_the_model_does(case):
     model, _ = case.fitted(200)
     X = with_holes(case.draw(60, "later")[0], 0.1, "tables")
@@ -212,7 +215,10 @@ def test_tables_predict_what_the_model_does(case):
 @pytest.mark.parametrize("kind", KINDS)
 def test_tables_of_categories_and_dates(kind, target):
     columns, signal = mixed_columns(300)
-    model = small(kind, target).fit(as_pandas(columns), signal if target == "numbers" else signal > 1.5)
+    model = small(kind, target)
+    if target == "numbers":
+        model.set_params(lines=False)
+    model.fit(as_pandas(columns), signal if target == "numbers" else signal > 1.5)
     X = later_rooms(as_pandas(columns))[:60]
     tables = et.to_tables(model)
     if target == "numbers":
@@ -230,9 +236,8 @@ def test_residuals_of_columns_without_names_read_the_centre_last():
     rng = rng_for("pooled residuals")
     place = rng.integers(0, 150, 400)
     X = np.column_stack([place.astype(object), rng.normal(size=400)])
-    model = et.MetaBoostRegressor(max_iter=5, categorical_features=[0], random_state=0, n_residual_trees=8).fit(
-        X, place % 7 + rng.normal(size=400)
-    )
+    model = small("Boost", "numbers").set_params(max_iter=5, categorical_features=[0], lines=False)
+    model.fit(X, place % 7 + rng.normal(size=400))
     tables = et.to_tables(model)
     centre = centres_of(tables, tables.inputs(X))
     rows = tables.residuals.inputs(np.column_stack([X, centre.astype(object)]))
@@ -240,7 +245,7 @@ def test_residuals_of_columns_without_names_read_the_centre_last():
 
 
 def test_a_loaded_model_has_the_same_tables(tmp_path):
-    model, (X, _, _) = CASES[10].fitted(100)
+    model, (X, _, _) = WITHOUT_LINES[10].fitted(100)
     et.save(model, tmp_path / "model")
     first, second = et.to_tables(model), et.to_tables(et.load(tmp_path / "model"))
     rows = first.inputs(X[:20])
@@ -267,6 +272,20 @@ def test_a_model_without_trees_has_one_without_splits():
     assert len(tables.trees) >= 3
     np.testing.assert_allclose(probs_of(tables, np.zeros((1, 1))), model.predict_proba([[0.0]]), rtol=1e-12)
     check_equal(model, np.zeros((3, 1)))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_trees_with_lines_are_in_graphs_but_are_no_plain_trees(kind):
+    rng = rng_for("lines", kind)
+    X = rng.normal(size=(400, 12))
+    X[:, 3] = np.round(X[:, 3])
+    model = small(kind, "numbers").set_params(max_iter=40).fit(X, X @ np.arange(12.0))
+    lined = model.model_.parts.lined
+    assert len(lined) > 20
+    assert len(lined.columns) >= 10
+    check_equal(model, np.concatenate([with_holes(X, 0.1, kind), at_cuts(model.schema_, X), 1e9 * X[:5]]))
+    with pytest.raises(ValueError, match=f"this Meta{kind}Regressor has trees with lines in their nodes.*lines=False"):
+        et.to_tables(model)
 
 
 # ---- what cannot be exported ----------------------------------------------------------------------------------------

@@ -510,7 +510,7 @@ def test_a_file_says_what_it_is(path):
         et.save(et.MetaTree.complete([0]), path, layout=layout)
         facts = split(path.read_bytes())[0]["__metadata__"]
         assert {name: facts[name] for name in ("format", "version", "kind", "library")} == {
-            "format": "everytree", "version": "4", "kind": "MetaTree", "library": et.__version__
+            "format": "everytree", "version": "5", "kind": "MetaTree", "library": et.__version__
         }  # fmt: skip
     assert json.loads(container.read(path).metadata["model"]) == {}
 
@@ -575,9 +575,9 @@ def test_a_file_is_not_much_larger_than_the_pickle(name, path):
 def test_a_newer_version_is_refused_with_advice(path):
     et.save(et.MetaTree.complete([0]), path)
     header, data = split(path.read_bytes())
-    header["__metadata__"] |= {"version": "5", "library": "9.1"}
+    header["__metadata__"] |= {"version": "6", "library": "9.1"}
     path.write_bytes(join(header, data))
-    with pytest.raises(et.ModelFileError, match=r"version 5 .* everytree 9\.1.* up to 4: install everytree 9\.1"):
+    with pytest.raises(et.ModelFileError, match=r"version 6 .* everytree 9\.1.* up to 5: install everytree 9\.1"):
         et.load(path)
 
 

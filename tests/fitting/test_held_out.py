@@ -21,6 +21,7 @@ from everytree import _kernels
 from everytree.families.base import NativeFamily
 from everytree.families.prior_search import Search
 from everytree.fitting.held_out.held_out import HeldOut
+from everytree.fitting.held_out.pool import Pool
 from everytree.fitting.held_out.predictions import Predictions
 from everytree.fitting.held_out.search import Choice, choose
 from everytree.fitting.held_out.sharpness import SHARPNESS, SHARPNESS_SPREAD, best_sharpness
@@ -293,9 +294,13 @@ def test_pooled_predictions_are_the_average_of_trees(case, n_jobs, seed):
     rng = np.random.default_rng(seed)
     held, _ = questions(case, rng, 20, weighted=True)
     families_, split_priors = [case.family, *OTHER_PRIORS[case.name]], [0.3, 0.9]
-    pooled, asked = replace(held, n_jobs=n_jobs).pool(families_, split_priors)
-    alone, _ = held.pool(families_, split_priors)
-    assert np.array_equal(pooled, alone)
+    trees = [tree for tree, rows in enumerate(held.rows) if len(rows)]
+    alone, pool = (Pool(each, families_, split_priors) for each in (held, replace(held, n_jobs=n_jobs)))
+    alone.ask(trees)
+    pool.ask(trees[:7])
+    pool.ask(trees[7:])
+    pooled, asked = pool.average(), pool.is_predicted
+    assert np.array_equal(pooled, alone.average())
     answers = [held.predict(tree, families_, split_priors) for tree in range(len(held.trees))]
     for row in range(held.n_scored):
         of_row = [answers[tree][:, :, list(rows).index(row)] for tree, rows in enumerate(held.rows) if row in rows]
@@ -304,6 +309,20 @@ def test_pooled_predictions_are_the_average_of_trees(case, n_jobs, seed):
             np.testing.assert_allclose(pooled[:, :, row], np.mean(of_row, axis=0), rtol=1e-12)
         elif of_row:
             np.testing.assert_allclose(pooled[:, :, row], logsumexp(of_row, axis=0) - np.log(len(of_row)), rtol=1e-12)
+    pool.keep(np.array([1]))
+    assert np.array_equal(pool.average(), pooled[1:2])
+
+
+@families
+@given(seed=seeds)
+@examples(2)
+def test_priors_without_splits_alone_are_asked_about_the_root(case, seed):
+    """Beside others and alone, they are scored alike."""
+    held, _ = questions(case, np.random.default_rng(seed), 20, weighted=bool(seed % 2))
+    families_ = [case.family, *OTHER_PRIORS[case.name]]
+    for tree in range(len(held.trees)):
+        beside, alone = (held.predict(tree, families_, priors) for priors in ([0.3, 0.0, 0.9], [0.0]))
+        np.testing.assert_allclose(alone[:, 0], beside[:, 1], rtol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from everytree.fitting.held_out.held_out import HeldOut
 from everytree.fitting.held_out.predictions import Predictions
 from everytree.fitting.held_out.search import Choice
 from everytree.fitting.held_out.sharpness import best_sharpness
-from everytree.fitting.held_out.tempering import POWERS, tempered_weights, weights_of
+from everytree.fitting.held_out.tempering import LEAST_RATIO, MIN_TREES, POWERS, tempered_weights, weights_of
 from naive_forest import Rows
 from random_shapes import random_shape
 
@@ -63,7 +63,10 @@ def test_the_power_is_the_best_for_rows_taken_out(family, noise):
     held, rows, posts = asked(family, 60, 6, noise=noise)
     log_evidence = np.array([post.log_evidence for post in posts])
     scores = {power: naive_score(held, rows, posts, power) for power in POWERS}
-    best = max(POWERS, key=lambda power: scores[power])
+    least = min(MIN_TREES, len(posts) / 2)
+    differ = [power for power in POWERS if power * np.ptp(log_evidence) >= LEAST_RATIO]
+    enough = [power for power in differ if 1.0 / (weights_of(log_evidence, power) ** 2).sum() >= least]
+    best = max([0.0, *enough], key=lambda power: scores[power])
     equal = Choice(family, SPLIT_PRIOR, {}, scores[0.0])
     found = tempered_weights(
         Predictions(held, equal.family, equal.split_prior), equal, log_evidence, sharpen=family.has_classes
@@ -89,6 +92,17 @@ def test_a_tree_that_knows_gets_more_weight_than_others_and_less_than_all():
     assert found.power > 0.0
     assert found.weights.sum() == pytest.approx(1.0, abs=1e-12)
     np.testing.assert_array_equal(np.argsort(found.weights, kind="stable"), np.argsort(log_evidence, kind="stable"))
+
+
+@pytest.mark.parametrize("family", [et.Bernoulli(), et.Normal()], ids=["classes", "numbers"])
+def test_an_average_keeps_half_of_few_trees(family):
+    """Where one tree knows and the others do not, the best score would leave that one alone."""
+    held, _, posts = asked(family, 400, 8, noise=0.02)
+    log_evidence = np.array([post.log_evidence for post in posts])
+    chosen = Choice(family, SPLIT_PRIOR, {}, np.nan)
+    found = tempered_weights(Predictions(held, family, SPLIT_PRIOR), chosen, log_evidence, sharpen=False)
+    assert found.power > 0.0
+    assert 1.0 / (found.weights**2).sum() >= 4.0
 
 
 def test_noise_leaves_weights_equal():

@@ -1,6 +1,9 @@
-"""Words for numbers of things."""
+"""Words for numbers of things, and for names."""
 
 from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
 
 
 def number_of(n: int, one: str, several: str | None = None) -> str:
@@ -21,3 +24,17 @@ def short_number(value: float, digits: int) -> str:
     """A number with so many significant digits; large ones with commas rather than an exponent."""
     text = f"{value:.{digits}g}"
     return f"{float(text):,.12g}" if MIN_GROUPED <= abs(float(text)) < MAX_GROUPED else text
+
+
+def listed(names: Iterable[str]) -> str:
+    """Names in quotes."""
+    return ", ".join(map(repr, names))
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """The names that are most like one that is not there; nothing where none is like it."""
+    folded = {other.casefold(): other for other in reversed(list(names))}
+    like = [folded[match] for match in difflib.get_close_matches(name.casefold(), folded, n=3, cutoff=0.5)]
+    if not like:
+        return ""
+    return f"the nearest are {listed(like)}" if len(like) > 1 else f"the nearest is {like[0]!r}"

@@ -15,6 +15,7 @@ from scipy.special import logsumexp, xlogy
 from everytree import _kernels
 from everytree.base.arrays import FloatArray
 from everytree.boosting.folds import folds
+from everytree.boosting.lines import LinedTrees, Points
 from everytree.boosting.scales import scales_of_folds
 from everytree.boosting.trees import NODE_ARRAYS, AdditiveTrees
 from everytree.posterior.rows import Rows
@@ -214,7 +215,9 @@ class Boosted(NamedTuple):
     split_prior : float
         That was given, or the one of most chains.
     gains : (n_features,) float64
-        Expected gain in log evidence by the splits on each column, on average over the chains.
+        Expected gain in log evidence by the splits on each column and its slopes, on average over the chains.
+    lined : list of LinedTrees
+        The trees with lines of each chain, whose scores add to those of `chains`; empty where no lines are offered.
     """
 
     chains: list[AdditiveTrees]
@@ -225,6 +228,7 @@ class Boosted(NamedTuple):
     n_steps: list[int]
     split_prior: float
     gains: FloatArray
+    lined: list[LinedTrees]
 
 
 class _Run(NamedTuple):
@@ -250,6 +254,7 @@ def boost(
     factors: FloatArray,
     rng: np.random.Generator,
     either: Either = (),
+    points: Points | None = None,
     n_jobs: int = 1,
     progress: Callable[[], object] = lambda: None,
 ) -> Boosted:
@@ -263,6 +268,8 @@ def boost(
     all rows, for the number of steps that was best for the rows it had set aside. With more rows there are more steps,
     by the square root. A table of fewer groups than chains has as many chains as groups.
 
+    With `points`, those of the codes of each column, nodes may be lines; for the loss "squared".
+
     `factors` are those to try by which the average of the chains may go farther, or less far, from their base.
     """
     rule = rule.for_rows(len(rows), likelihood.loss)
@@ -275,7 +282,7 @@ def boost(
     booster = _kernels.booster(
         codes=np.ascontiguousarray(rows.codes), n_codes=n_codes.astype(np.int32), has_missing=has_missing,
         y=np.ascontiguousarray(likelihood.y, dtype=np.float64), weight=rows.weight, exposure=likelihood.exposure,
-        n_classes=likelihood.n_classes, loss=likelihood.loss,
+        n_classes=likelihood.n_classes, loss=likelihood.loss, points=None if points is None else np.concatenate(points),
     )  # fmt: skip
 
     def run(chain: int, role: NDArray[np.int64], split_prior: float, max_features: float, most_steps: int) -> _Run:
@@ -369,7 +376,9 @@ def boost(
     n_steps = [own["n_steps"] if factor > 0.0 else 0 for own, *_ in runs]
     split_prior = float(np.median([own.split_prior for own in runs]))
     gains = _gains(runs, len(n_codes)) if factor > 0.0 else np.zeros(len(n_codes))
-    return Boosted(chains, factor, fold, base, departure * of_fold[fold][:, None], n_steps, split_prior, gains)
+    lined = [] if points is None else [LinedTrees.of_chain(own["lined"], points, n_codes) for own, *_ in runs]
+    left_out = departure * of_fold[fold][:, None]
+    return Boosted(chains, factor, fold, base, left_out, n_steps, split_prior, gains, lined)
 
 
 def _roles(
@@ -472,9 +481,12 @@ def _factors(
 
 
 def _gains(runs: Sequence[_Run], n_columns: int) -> FloatArray:
-    """(n_columns,) gain by the splits on each column, on average over the chains."""
+    """(n_columns,) gain by the splits on each column, and by its slopes, on average over the chains."""
     gains = np.zeros(n_columns)
     for own, *_ in runs:
-        is_split = own["feature"] >= 0
-        gains += np.bincount(own["feature"][is_split], own["gain"][is_split], n_columns) / len(runs)
-    return gains
+        lined = own["lined"]
+        for trees in (own, lined):
+            is_split = trees["feature"] >= 0
+            gains += np.bincount(trees["feature"][is_split], trees["gain"][is_split], n_columns)
+        gains += np.bincount(lined["columns"], lined["gain_of_line"], n_columns)
+    return gains / len(runs)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import sys
 from collections.abc import Callable, Iterable, Mapping
 
 from everytree.base.errors import RefusedError, TooManyRegionsError
+from everytree.base.words import listed, nearest
 
 ROLES = {
     "y": "target",
@@ -25,15 +25,6 @@ class UserError(Exception):
     """An error of a file, a column or an option; the message names it and what would be right."""
 
 
-def nearest(name: str, names: Iterable[str]) -> str:
-    """The names that are most like one that is not there; nothing where none is like it."""
-    folded = {other.casefold(): other for other in reversed(list(names))}
-    like = [folded[match] for match in difflib.get_close_matches(name.casefold(), folded, n=3, cutoff=0.5)]
-    if not like:
-        return ""
-    return f"the nearest are {_listed(like)}" if len(like) > 1 else f"the nearest is {like[0]!r}"
-
-
 def one_of(name: str, names: Iterable[str]) -> str:
     """The names that are most like one that is not there, or all names where none is like it."""
     known = list(names)
@@ -41,7 +32,7 @@ def one_of(name: str, names: Iterable[str]) -> str:
     if like:
         return like
     more = f" and {len(known) - 20} more" if len(known) > 20 else ""
-    return f"there are {_listed(known[:20])}{more}"
+    return f"there are {listed(known[:20])}{more}"
 
 
 def no_column(source: str, name: str, columns: Iterable[str], purpose: str) -> UserError:
@@ -50,10 +41,6 @@ def no_column(source: str, name: str, columns: Iterable[str], purpose: str) -> U
     with_comma = next((other for other in known if "," in other), None)
     hint = "" if with_comma is None else f"; a name with a comma needs quotes of its own, as in '\"{with_comma}\"'"
     return UserError(f"{source}: there is no column {name!r} to {purpose}; {one_of(name, known)}{hint}")
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(map(repr, names))
 
 
 def warn(sentence: str) -> None:

@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.errors import OverlapError
-from everytree.cli.problems import UserError, in_words_of_files, nearest, one_of
+from everytree.base.words import nearest
+from everytree.cli.problems import UserError, in_words_of_files, one_of
 
 DELIMITER_HINT = "; if the delimiter is not a comma or a tab, give it by --delimiter"
 NO_HEADER_HINT = "; if the first line is a row rather than names, say --no-header"

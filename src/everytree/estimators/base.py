@@ -127,6 +127,9 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _given(self, X: Any, y: Any, sample_weight: Any, row_data: Mapping[str, Any], groups: Any) -> GivenRows:
         """Return rows as they are given, with the columns of X that arguments name."""
+        if y is None:
+            owner = type(self).__name__  # the rest in scikit-learn's words
+            raise ValueError(f"{owner} requires y to be passed, but the target y is None; or name its column in X")
         name = groups if isinstance(groups, str) else series_name(groups) or ""
         X, given = split_off(X, {"y": y, "sample_weight": sample_weight, "groups": groups, **row_data})
         y, weight, labels = (given.pop(argument) for argument in ("y", "sample_weight", "groups"))
@@ -290,7 +293,11 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         mine, theirs = self.fitted_, other.fitted_
         _check_same_tables(mine, theirs)
         mine.target.check_same(theirs.target)
-        self.model_.check_mergeable(other.model_)
+        try:
+            self.model_.check_mergeable(other.model_)
+        except ValueError as error:
+            advice = "models that are to be merged have the same trees: fit one, and give each shard a blank() of it"
+            raise ValueError(f"{error}; {advice}") from None
         if not allow_overlap and not set(mine.batches).isdisjoint(theirs.batches):
             raise OverlapError(
                 "other has counted a batch of rows that this one has counted too, and they would count twice. Let "

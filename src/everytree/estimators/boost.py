@@ -52,7 +52,8 @@ class _Boost(MetaEstimator):
             **{name: value for name, value in given.items() if not is_auto(value)},
         )  # fmt: skip
         is_calibrated = getattr(self, "calibration", "auto") == "auto"  # the forest of residuals calibrates numbers
-        return BoostStructure(rule, self.random_state, is_calibrated, int(getattr(self, "n_residual_trees", 0)))
+        n_residual_trees, lines = int(getattr(self, "n_residual_trees", 0)), bool(getattr(self, "lines", False))
+        return BoostStructure(rule, self.random_state, is_calibrated, n_residual_trees, lines)
 
     @property
     def n_iter_(self) -> int:
@@ -104,6 +105,7 @@ class MetaBoostRegressor(_Boost, Regressor):
 
     family: str = parameter(rules.BOOSTED_FAMILY, default="normal")
     n_residual_trees: int = parameter(rules.N_RESIDUAL_TREES, default=100)
+    lines: bool = parameter(rules.LINES_OF_BOOSTED, default=True)
 
     def target_before_fit(self) -> NumberTarget:
         # The forest of residuals chooses its priors itself.

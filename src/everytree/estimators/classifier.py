@@ -31,7 +31,7 @@ class Classifier(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
     split_prior: Any = "auto"
     class_weight: ClassWeight = None
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None) -> Self:
         """Learn from a table: columns, structures, priors and statistics.
 
         Parameters

@@ -39,9 +39,12 @@ class _Ensemble(MetaEstimator):
         rate = None if is_auto(self.learning_rate) else float(self.learning_rate)
         rule = BoostRule(max_steps=int(self.max_iter), learning_rate=rate)
         is_sharpened = self.has_classes  # of a forest of numbers only the means are used
-        forest = ForestStructure(int(self.n_estimators), self.random_state, "tempered", is_sharpened, Growth())
-        n_residual_trees = int(getattr(self, "n_residual_trees", 0))  # of numbers
-        return EnsembleStructure(forest, BoostStructure(rule, self.random_state, True, n_residual_trees))
+        forest = ForestStructure(
+            int(self.n_estimators), self.random_state, "tempered", is_sharpened, Growth(), widens_leaves=True
+        )
+        n_residual_trees, lines = int(getattr(self, "n_residual_trees", 0)), bool(getattr(self, "lines", False))
+        boost = BoostStructure(rule, self.random_state, True, n_residual_trees, lines)  # these two are for numbers
+        return EnsembleStructure(forest, boost)
 
     @property
     def n_iter_(self) -> int:
@@ -93,3 +96,4 @@ class MetaEnsembleRegressor(_Ensemble, Regressor):
 
     family: str = parameter(rules.BOOSTED_FAMILY, default="normal")
     n_residual_trees: int = parameter(rules.N_RESIDUAL_TREES, default=100)
+    lines: bool = parameter(rules.LINES_OF_BOOSTED, default=True)

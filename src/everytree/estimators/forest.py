@@ -11,13 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
+from everytree.base.checks import is_auto
 from everytree.base.errors import ArgumentError
 from everytree.estimators import rules
 from everytree.estimators.base import MetaEstimator
 from everytree.estimators.classifier import Classifier
 from everytree.estimators.growing import growth_of, structure_or_imported
 from everytree.estimators.oob import with_out_of_bag_score
-from everytree.estimators.parameters import CategoricalFeatures, estimator, parameter
+from everytree.estimators.parameters import Auto, CategoricalFeatures, estimator, parameter
 from everytree.estimators.regressor import Regressor
 from everytree.fitting.fitted import Fitted
 from everytree.fitting.held_out.out_of_bag import OutOfBag
@@ -35,7 +36,7 @@ class _Forest(MetaEstimator):
     n_estimators: int = parameter(rules.N_ESTIMATORS, default=100, kw_only=False)
     grower: Any = parameter(rules.GROWER, default="mixed")
     max_depth: int | None = parameter(rules.MAX_DEPTH, default=None)
-    min_samples_leaf: int | float = parameter(rules.MIN_SAMPLES_LEAF, default=1)
+    min_samples_leaf: int | float | Auto = parameter(rules.MIN_SAMPLES_LEAF_OF_FORESTS, default="auto")
     max_features: MaxFeatures | Literal["auto"] = parameter(rules.MAX_FEATURES, default="auto")
     max_leaf_nodes: int | None = parameter(rules.MAX_LEAF_NODES, default=None)
     subsample: float = parameter(rules.SUBSAMPLE, default=0.8)
@@ -63,7 +64,7 @@ class _Forest(MetaEstimator):
         )  # fmt: skip
         own = ForestStructure(
             int(self.n_estimators), self.random_state, self.weights, self.calibration == "auto", growth,
-            bool(self.oob_score),
+            bool(self.oob_score), widens_leaves=is_auto(self.min_samples_leaf),
         )  # fmt: skip
         return structure_or_imported(self, own)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from everytree.base.checks import is_auto
 from everytree.fitting.structures.grown import GrownStructure
 from everytree.fitting.structures.imported import ImportedStructure
 from everytree.structure.growers import Growth
@@ -12,7 +13,7 @@ from everytree.structure.growers import Growth
 def growth_of(model: Any, **options: Any) -> Growth:
     """The settings of growing that all of these estimators have, and others."""
     deepest, most = (None if value is None else int(value) for value in (model.max_depth, model.max_leaf_nodes))
-    fewest = model.min_samples_leaf
+    fewest = 1 if is_auto(model.min_samples_leaf) else model.min_samples_leaf
     return Growth(
         max_depth=deepest, min_samples_leaf=int(fewest) if fewest >= 1 else fewest, criterion=model.criterion,
         max_leaf_nodes=most, **options,

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
-from inspect import cleandoc
+from functools import wraps
+from inspect import cleandoc, signature
 from textwrap import indent
 from typing import Any, Literal, TypeVar, cast, dataclass_transform
 
 from numpy.typing import NDArray
+
+from everytree.estimators.counterparts import unknown_parameter
 
 CategoricalFeatures = Literal["from_dtype"] | Sequence[Any] | NDArray[Any] | None
 Auto = Literal["auto"]
@@ -46,6 +49,7 @@ def parameter(rule: Rule, *, default: Any, kw_only: bool = True) -> Any:
 def estimator(kind: Kind) -> Kind:
     """Make an estimator of a class that lists its parameters."""
     made: Any = dataclass(eq=False, repr=False)(kind)
+    made.__init__ = _naming_counterparts(made.__init__)
     rules = {one.name: (one.metadata["rule"], one.default) for one in fields(made)}
     sections = "\n".join(_entry(name, rule, default) for name, (rule, default) in rules.items())
     summary, mark, rest = cleandoc(made.__doc__ or "").partition("\nAttributes\n----------\n")
@@ -53,6 +57,20 @@ def estimator(kind: Kind) -> Kind:
         summary, mark, rest = cleandoc(made.__doc__ or "").partition("\nExamples\n--------\n")
     made.__doc__ = f"{summary.rstrip()}\n\nParameters\n----------\n{sections}\n{mark}{rest}"
     return cast("Kind", made)
+
+
+def _naming_counterparts(init: Callable[..., None]) -> Callable[..., None]:
+    """`__init__` with an error for a parameter that is not there which names what takes its place."""
+    known = [name for name in signature(init).parameters if name != "self"]
+
+    @wraps(init)
+    def checked(self: Any, *args: Any, **given: Any) -> None:
+        for name in given:
+            if name not in known:
+                raise TypeError(unknown_parameter(type(self).__name__, name, known))
+        init(self, *args, **given)
+
+    return checked
 
 
 def _entry(name: str, rule: Rule, default: Any) -> str:

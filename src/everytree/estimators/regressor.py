@@ -37,7 +37,7 @@ class Regressor(RegressorMixin, MetaEstimator):  # type: ignore[misc]
     def fit(
         self,
         X: Any,
-        y: Any,
+        y: Any = None,
         sample_weight: Any = None,
         *,
         exposure: Any = None,

@@ -18,6 +18,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from everytree.base.checks import is_auto, positive_number, resolve_n_jobs, whole_number
 from everytree.base.errors import ArgumentError
+from everytree.base.words import nearest
 from everytree.estimators.parameters import Check, Rule
 from everytree.families.registry import NUMBER_FAMILIES, boosted_families
 from everytree.fitting.structures.origin import Weights
@@ -58,7 +59,8 @@ def flag(name: str, value: Any) -> None:
 def one_of(known: Collection[str]) -> Check:
     def check(name: str, value: Any) -> None:
         if not isinstance(value, str) or value not in known:
-            raise ArgumentError(name, f"must be one of {list(known)}, but is {value!r}")
+            like = nearest(value, known) if isinstance(value, str) else ""
+            raise ArgumentError(name, f"must be one of {list(known)}, but is {value!r}" + (f"; {like}" if like else ""))
 
     return check
 
@@ -86,6 +88,11 @@ def _rows_of_a_leaf(name: str, value: Any) -> None:
     positive_number(name, value)
     if isinstance(value, float | np.floating) and not value < 1.0:
         raise ArgumentError(name, f"must be a whole number of rows or a share below 1, but is {value!r}")
+
+
+def _rows_of_a_leaf_or_auto(name: str, value: Any) -> None:
+    if not is_auto(value):
+        _rows_of_a_leaf(name, value)
 
 
 def _columns_of_a_node(name: str, value: Any) -> None:
@@ -217,6 +224,12 @@ MIN_SAMPLES_LEAF = Rule(
     """Minimum number of rows of a leaf, or their share of all. Leaves of one row are overconfident.""",
     _rows_of_a_leaf,
 )
+MIN_SAMPLES_LEAF_OF_FORESTS = Rule(
+    'int, float or "auto"',
+    """Minimum number of rows of a leaf, or their share of all. "auto" is 1; for noisy numbers in tables of more than
+    10,000 rows it is 2, since smaller leaves take twice the time and memory there and do not predict better.""",
+    _rows_of_a_leaf_or_auto,
+)
 MAX_FEATURES = Rule(
     'int, float, {"auto", "sqrt", "log2"} or None',
     """Columns that a split is chosen from: a number, a share, the square root or the logarithm of their number, or all.
@@ -312,6 +325,12 @@ COLUMNS_OF_BOOSTED = Rule(
     out-of-fold rows clearly better: an interaction of two columns is seen by trees that have both. Tables of up to
     1,000 rows keep 0.5.""",
     or_auto(share),
+)
+LINES_OF_BOOSTED = Rule(
+    "bool",
+    """Whether nodes of boosted trees are lines in columns of numbers where their evidence is larger than that of a
+    constant; families "normal" and "lognormal" only. A model with lines is not exported as plain trees.""",
+    flag,
 )
 SPLIT_PRIOR_OF_BOOSTED = Rule(
     'float or "auto"',

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from everytree import _kernels
 from everytree.base.arrays import FloatArray
 from everytree.base.checks import resolve_n_jobs
+from everytree.boosting.lines import LinedTrees
 from everytree.boosting.trees import AdditiveTrees
-from everytree.explaining.contributions import Contributions
+from everytree.explaining.contributions import Contributions, product_of
 from everytree.posterior.forest import Forest, forest_kernel
 from everytree.posterior.posterior import Posterior
 from everytree.predictive.pooled import NEGLIGIBLE
@@ -115,6 +116,24 @@ def additive_sum(asked: Asked, trees: AdditiveTrees) -> Contributions:
         [value for _, value in every], np.ones(len(every)), trees.n_codes, trees.n_outputs, trees.first_output,
     )  # fmt: skip
     return Contributions(found.base + trees.base, found.values)
+
+
+def lined_sum(asked: Asked, lined: LinedTrees) -> Contributions:
+    """Contributions to the scores of boosted trees with lines.
+
+    A score is the sum of the constants, and for each column the sum of its slopes times its point: these are products
+    of a sum of trees and a number that is the column's own, and without the column that of the mean row.
+    """
+    sums = additive_sum(asked, lined.trees)
+    points = lined.points_of(asked.codes)
+    means = np.zeros(points.shape[1]) if asked.table is None else lined.points_of(asked.table).mean(axis=0)
+    each = [Contributions(sums.base[k : k + 1], sums.values[:, :, k : k + 1]) for k in range(len(sums.base))]
+    total = each[0]
+    for j, column in enumerate(lined.columns):
+        values = np.zeros_like(total.values)
+        values[:, asked.inputs[column], 0] = points[:, j] - means[j]
+        total = total.plus(product_of(Contributions(means[j : j + 1], values), each[1 + j]))
+    return total
 
 
 def of_both_classes(second: Contributions) -> Contributions:

@@ -6,21 +6,25 @@ from typing import Any
 
 import numpy as np
 
+from everytree.boosting.lines import LinedTrees
 from everytree.explaining.contributions import LEAST
 from everytree.export.averaged import AveragedTrees
 from everytree.export.graph import Graph
 from everytree.export.onnx_columns import tree_inputs
+from everytree.export.onnx_lines import lined_scores
 from everytree.export.onnx_outputs import entry, moments, predicts_classes, predicts_numbers, sharpened
 from everytree.export.onnx_trees import averaged, summed
 from everytree.export.summed import SummedTrees
 
 
-def boosted_outputs(graph: Graph, trees: SummedTrees) -> list[Any]:
+def boosted_outputs(graph: Graph, trees: SummedTrees, lined: LinedTrees | None) -> list[Any]:
     """Classes and their probabilities, or mean and variance."""
     table = tree_inputs(graph, trees.schema)
-    scores = summed(graph, trees, table)
+    scores = summed(graph, trees.trees, trees.base, table)
     if trees.classes is not None:
         return predicts_classes(graph, _probs(graph, trees, scores, table), trees.classes)
+    if lined is not None:
+        scores = graph.add("Add", scores, lined_scores(graph, lined, trees.schema, table))
     centre = _centre(graph, trees, scores, table)
     return predicts_numbers(graph, *_about_centre(graph, trees, centre, table))
 

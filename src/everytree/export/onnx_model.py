@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto, TensorProto, helper
 
-from everytree.export.averaged import AveragedTrees
-from everytree.export.checks import check_exportable
+from everytree.export.averaged import AveragedTrees, averaged_trees
+from everytree.export.checks import check_exportable, check_has_trees
 from everytree.export.graph import Graph
 from everytree.export.inputs import inputs_of
 from everytree.export.onnx_boosted import boosted_outputs
@@ -16,7 +16,7 @@ from everytree.export.onnx_columns import tree_inputs
 from everytree.export.onnx_exact import looked_up
 from everytree.export.onnx_outputs import entry, moments, predicts_classes, predicts_numbers, sharpened
 from everytree.export.onnx_trees import averaged
-from everytree.export.summed import SummedTrees, to_tables
+from everytree.export.summed import summed_trees
 
 
 def to_onnx(model: Any) -> ModelProto:
@@ -64,8 +64,10 @@ def to_onnx(model: Any) -> ModelProto:
 def _outputs(graph: Graph, model: Any) -> list[Any]:
     if model.model_.parts.exact is not None:
         return _of_exact(graph, model)
-    trees = to_tables(model)
-    return boosted_outputs(graph, trees) if isinstance(trees, SummedTrees) else _of_forest(graph, trees)
+    check_has_trees(model)
+    if model.model_.parts.additive is not None:
+        return boosted_outputs(graph, summed_trees(model), model.model_.parts.lined)
+    return _of_forest(graph, averaged_trees(model, model.forest_, model.schema_))
 
 
 def _of_forest(graph: Graph, trees: AveragedTrees) -> list[Any]:

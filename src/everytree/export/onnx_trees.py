@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import TensorProto
 
+from everytree.base.arrays import FloatArray
 from everytree.export.averaged import AveragedTrees
 from everytree.export.graph import ML, Graph, tensor
-from everytree.export.summed import SummedTrees
 from everytree.export.tables import TreeTable
 
 MAX_LEAVES = 2**24
@@ -33,17 +33,17 @@ def averaged(graph: Graph, trees: AveragedTrees, table: str) -> str:
     return graph.add("ReduceSum", of_leaves, graph.constant(np.array([1])), keepdims=0)
 
 
-def summed(graph: Graph, trees: SummedTrees, table: str) -> str:
+def summed(graph: Graph, trees: Sequence[TreeTable], base: FloatArray, table: str) -> str:
     """(n_rows, n_scores) the base, plus the values of the leaves in which a row ends.
 
     Values are added one after another, as the model does: a row whose score is close to a cut point of `residuals` is
     then on the same side of it. The order in which a plain sum adds is up to the runtime.
     """
-    n_scores, n_values = len(trees.base), trees.n_values
+    n_scores, n_values = len(base), trees[0].value.shape[1]
     at_once = TREES_AT_ONCE if n_values == n_scores else max(TREES_AT_ONCE // n_scores, 1) * n_scores
     axis, total = graph.constant(np.array(1)), None
-    for start in range(0, len(trees.trees), at_once):
-        some = trees.trees[start : start + at_once]
+    for start in range(0, len(trees), at_once):
+        some = trees[start : start + at_once]
         of_leaves = np.concatenate([tree.value[tree.is_leaf] for tree in some])
         values = graph.constant(of_leaves if n_values > 1 else of_leaves[:, 0])
         values = graph.add("Gather", values, _leaves(graph, some, table))
@@ -56,7 +56,7 @@ def summed(graph: Graph, trees: SummedTrees, table: str) -> str:
         total = graph.add("Gather", graph.add("CumSum", values, axis), last, axis=1)
     assert total is not None, "there is always a tree"
     scores = graph.add("Squeeze", total, graph.constant(np.array([1])))
-    return graph.add("Add", scores, graph.constant(trees.base))
+    return graph.add("Add", scores, graph.constant(base))
 
 
 def _leaves(graph: Graph, trees: Sequence[TreeTable], table: str) -> str:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
+from everytree.boosting.trees import AdditiveTrees
 from everytree.export.averaged import AveragedTrees, averaged_trees
 from everytree.export.checks import check_has_trees
 from everytree.export.tables import ReadBySchema, TreeTable, leaf_alone, table_of
@@ -108,25 +109,35 @@ def to_tables(model: Any) -> AveragedTrees | SummedTrees:
     ([-inf, -2.0, 2.45, -2.0, -2.0], [True, False, False, False, False])
     """
     check_has_trees(model)
+    if model.model_.parts.lined is not None:
+        raise ValueError(
+            f"this {type(model).__name__} has trees with lines in their nodes, which are no plain trees: fit it with "
+            "lines=False, or export it by to_onnx"
+        )
     if model.model_.parts.additive is not None:
-        return _summed_trees(model)
+        return summed_trees(model)
     return averaged_trees(model, model.forest_, model.schema_)
 
 
-def _summed_trees(model: Any) -> SummedTrees:
+def summed_trees(model: Any) -> SummedTrees:
     """Return a boosted model or an ensemble as plain trees."""
     parts, schema, classes = model.model_.parts, model.schema_, getattr(model, "classes_", None)
     residuals = family = None
     if parts.residuals is not None:
         residuals = averaged_trees(model, parts.residuals, with_centre(schema, parts.centre))
         family = parts.residuals.family.kernel
-    trees = tuple(_table(tree, value, schema) for tree, value in parts.additive.metatrees())
+    trees = boosted_tables(parts.additive, schema)
     base = parts.additive.base
     if classes is not None and len(classes) == 1:  # trees have two classes, and the other one never occurs
         trees, base = (), np.zeros(1)
     trees = trees or (leaf_alone(0.0),) * len(base)
     mixed_with = None if parts.forest is None else averaged_trees(model, parts.forest, schema)
     return SummedTrees(schema, trees, base, classes, family, residuals, mixed_with, parts.weight, parts.sharpness)
+
+
+def boosted_tables(trees: AdditiveTrees, schema: Schema) -> tuple[TreeTable, ...]:
+    """Return boosted trees as plain trees."""
+    return tuple(_table(tree, value, schema) for tree, value in trees.metatrees())
 
 
 def _table(tree: MetaTree, value: FloatArray, schema: Schema) -> TreeTable:

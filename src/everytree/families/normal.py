@@ -61,7 +61,8 @@ class Normal(NativeFamily):
         noise = [share for share in ladder if 0.003 <= share <= 0.8]
         stages: list[dict[str, Sequence[float]]] = [
             {"noise": noise[::2] if len(noise) > 2 else noise, "split_prior": SPLIT_PRIORS},
-            {"strength": (0.03, 0.3), "shape": (1.25, 2.0, 4.0)},
+            {"strength": (0.03, 0.3)},
+            {"shape": (1.25, 4.0)},
             {"noise": noise[1::2] or noise, "split_prior": SPLIT_PRIORS},
         ]
         ladders = {"noise": ladder, "strength": STRENGTHS}

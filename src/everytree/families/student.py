@@ -10,6 +10,7 @@ from scipy.special import stdtr, stdtrit
 
 from everytree import _kernels
 from everytree.base.arrays import FloatArray
+from everytree.base.lazy import cached_property
 from everytree.families.special import log_rising
 
 FAR = 1e100
@@ -88,11 +89,15 @@ class StudentComponents:
 
     def log_prob(self, y: FloatArray) -> FloatArray:
         possible = np.isfinite(y)
-        half = 0.5 * self._freedom
         squared = self._away(np.where(possible, y, 0.0)) ** 2 / self._scale_squared
-        log_scale = 0.5 * np.log(np.pi * self._freedom * self._scale_squared)
-        log_prob = log_rising(half, 0.5) - log_scale - (half + 0.5) * np.log1p(squared / self._freedom)
+        log_prob = self._log_top - (0.5 * self._freedom + 0.5) * np.log1p(squared / self._freedom)
         return np.where(possible, log_prob, -np.inf)
+
+    @cached_property
+    def _log_top(self) -> FloatArray:
+        """The log density at the location."""
+        log_scale = 0.5 * np.log(np.pi * self._freedom * self._scale_squared)
+        return np.asarray(log_rising(0.5 * self._freedom, 0.5) - log_scale)
 
     def cdf(self, y: FloatArray) -> FloatArray:
         return _lower_tail(self._freedom, self._standardised(y))

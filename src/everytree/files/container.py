@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from everytree.files.atomic import replace_file
 
-FORMAT, VERSION = "everytree", 4
+FORMAT, VERSION = "everytree", 5
 
 TYPES = {
     "BOOL": "|b1", "U8": "|u1", "I8": "|i1", "U16": "<u2", "I16": "<i2", "F16": "<f2",

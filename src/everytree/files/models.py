@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from everytree.boosting.lines import LinedTrees
 from everytree.boosting.trees import NODE_ARRAYS, AdditiveTrees
 from everytree.families.base import NativeFamily
 from everytree.families.registry import NUMBER_FAMILIES, boosted_families
@@ -153,6 +154,8 @@ def _write_numbers(writer: Writer, model: BoostedNumbers) -> None:
         writer.put(weight=float(centres.weight))
         write_forest(writer.section("mixed"), centres.forest)
     _write_chains(writer, centres.additive, model.chains)
+    if centres.lined is not None:
+        _write_lined(writer.section("lined"), centres.lined)
     writer.put(family=model.family.kernel)
     write_schema(writer.section("centre"), model.centre_codes)
     write_forest(writer.section("residuals"), model.residuals)
@@ -172,13 +175,35 @@ def _read_numbers(reader: Reader, table: Table) -> BoostedNumbers:
         raise reader.error("residuals", "must have the columns of the schema, and the centre")
     if not isinstance(residuals.family, NUMBER_FAMILIES[family]):
         raise reader.error("residuals", f"has leaves {residuals.family}, but the family is {family!r}")
-    centres = Centres(trees, link)
+    lined = _read_lined(reader.section("lined"), schema) if "lined" in reader else None
+    centres = Centres(trees, link, lined=lined)
     if "mixed" in reader:
         forest = _read_mixed_forest(reader, schema)
         if forest.family.has_classes:
             raise reader.error("mixed", f"has leaves {forest.family}, but targets are numbers")
-        centres = Centres(trees, link, forest, _positive(reader, "weight", 1.0))
+        centres = Centres(trees, link, forest, _positive(reader, "weight", 1.0), lined)
     return BoostedNumbers(centres, link, centre, residuals, chains)
+
+
+def _write_lined(writer: Writer, lined: LinedTrees) -> None:
+    trees = lined.trees
+    assert trees.mass is not None, "chains know the rows in their nodes"
+    writer.put_arrays(
+        n_nodes=trees.n_nodes, value=trees.value.ravel(), base=trees.base, mass=trees.mass, columns=lined.columns,
+        points=np.concatenate(lined.points), **trees.nodes,
+    )  # fmt: skip
+
+
+def _read_lined(reader: Reader, schema: Schema) -> LinedTrees:
+    trees, columns = _read_trees(reader, schema), reader.array("columns", np.int32, (None,))
+    if not (np.diff(columns) > 0).all() or not ((columns >= 0) & (columns < schema.n_features)).all():
+        raise reader.error("columns", f"must be ascending numbers of the {schema.n_features} columns")
+    if trees.n_outputs != 1 + len(columns) or trees.n_values != trees.n_outputs or not len(trees):
+        raise reader.error("value", f"must have a constant and {len(columns)} slopes a node, of one tree or more")
+    n_codes = schema.n_codes[columns]
+    points = reader.array("points", np.float64, (int(n_codes.sum()),))
+    check_all(reader, "points", points, np.isfinite(points), "must be finite")
+    return LinedTrees(trees, columns, np.split(points, np.cumsum(n_codes)[:-1]))
 
 
 def _write_chains(writer: Writer, trees: AdditiveTrees, chains: Chains) -> None:

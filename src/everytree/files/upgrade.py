@@ -111,10 +111,16 @@ def _only_the_sum(parameters: Any) -> None:
                 parameters[name] = number
 
 
+def _trees_with_lines(values: Values, arrays: Arrays) -> tuple[Values, Arrays]:
+    """Version 4 to 5: boosted numbers may have trees with lines, which readers of version 4 would leave out."""
+    return values, arrays
+
+
 _STEPS: dict[int, Callable[[Values, Arrays], tuple[Values, Arrays]]] = {
     1: _sums_as_pairs,
     2: _cuts_as_arrays,
     3: _models_by_kind,
+    4: _trees_with_lines,
 }
 """The step from each version to the next."""
 

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from scipy.special import softmax
 
 from everytree.base.arrays import FloatArray
-from everytree.base.words import short_number
+from everytree.base.words import number_of, short_number
 from everytree.boosting.chains import class_scores
+from everytree.boosting.lines import LinedTrees
 from everytree.boosting.trees import AdditiveTrees
 from everytree.explaining.contributions import Contributions, exp_of, probs_of, product_of, safe_log
 from everytree.explaining.tree_sums import Asked, additive_sum, forest_sum
@@ -46,9 +47,12 @@ class Chains:
     split_prior: float
     n_steps: list[int]
 
-    def facts(self, trees: AdditiveTrees) -> Iterator[tuple[str, str]]:
-        n_nodes = int(trees.n_nodes.sum())
-        yield "Boosted trees", f"{len(trees):,} in {len(self.n_steps)} chains ({n_nodes:,} nodes)"
+    def facts(self, trees: AdditiveTrees, lined: LinedTrees | None = None) -> Iterator[tuple[str, str]]:
+        every = [trees] if lined is None else [trees, lined.trees]
+        n_nodes = sum(int(some.n_nodes.sum()) for some in every)
+        yield "Boosted trees", f"{sum(map(len, every)):,} in {len(self.n_steps)} chains ({n_nodes:,} nodes)"
+        if lined is not None:
+            yield "Of these with lines", f"{len(lined):,}, in {number_of(len(lined.columns), 'column')}"
         yield "Steps of the longest chain", f"{max(self.n_steps):,}"
         yield "Split prior", short_number(self.split_prior, 4)
 
@@ -121,7 +125,7 @@ class BoostedClasses(Model):
 
     @property
     def sentence(self) -> str:
-        return sentence_of_sum(self.trees)
+        return sentence_of_sum(self.parts)
 
     def facts(self) -> Iterator[tuple[str, str]]:
         yield from self.chains.facts(self.trees)
@@ -198,15 +202,18 @@ class BoostedNumbers(Model):
 
     @property
     def is_sum_of_trees(self) -> bool:
-        return not self.link.sign
+        return not self.link.sign and self.centres.lined is None
 
     def contributions(self, asked: Asked, scale: Scale) -> Contributions:
         centre = self.centres.contributions(asked, scale)
         if scale == "trees":
             return centre
         residual = self._of_residuals(asked, centre)
-        if self.is_sum_of_trees:
-            return residual.plus(centre)
+        if not self.link.sign:
+            total = residual.plus(centre)
+            if asked.mean is None:
+                return total
+            return total.starting_at(asked.mean, self.importances_of_inputs(asked))
         if asked.mean is not None:
             start = self.link.sign * np.log(asked.mean / residual.base)
             centre = centre.starting_at(start, self.importances_of_inputs(asked))
@@ -230,8 +237,9 @@ class BoostedNumbers(Model):
     @property
     def parts(self) -> Parts:
         return Parts(
-            self.centres.forest, self.centres.additive, self.centres.weight, 1.0, self.residuals, self.centre_codes
-        )
+            self.centres.forest, self.centres.additive, self.centres.weight, 1.0, self.residuals, self.centre_codes,
+            lined=self.centres.lined,
+        )  # fmt: skip
 
     @property
     def size(self) -> str:
@@ -239,10 +247,10 @@ class BoostedNumbers(Model):
 
     @property
     def sentence(self) -> str:
-        return sentence_of_sum(self.centres.additive, is_mixed=self.centres.forest is not None)
+        return sentence_of_sum(self.parts)
 
     def facts(self) -> Iterator[tuple[str, str]]:
-        yield from self.chains.facts(self.centres.additive)
+        yield from self.chains.facts(self.centres.additive, self.centres.lined)
         if self.centres.forest is not None:
             yield "Weight of boosting", short_number(self.centres.weight, 4)
         yield "Family", self.family.kernel
@@ -271,12 +279,17 @@ def _shares(values: FloatArray) -> FloatArray:
 
 def size_of_mixture(parts: Parts) -> str:
     """Number of boosted trees, and of trees of the forest that they are blended with, in words."""
-    assert parts.additive is not None
     beside = "" if parts.forest is None else f" and a forest of {len(parts.forest)}"
-    return f"{len(parts.additive):,} boosted trees{beside}"
+    return f"{_n_boosted(parts):,} boosted trees{beside}"
 
 
-def sentence_of_sum(trees: AdditiveTrees, *, is_mixed: bool = False) -> str:
+def sentence_of_sum(parts: Parts) -> str:
     """How boosted trees predict, alone or beside a forest."""
-    how = "mixes a forest with" if is_mixed else "predicts by"
-    return f"It {how} the sum of {len(trees):,} boosted trees, each averaged over all its prunings."
+    how = "predicts by" if parts.forest is None else "mixes a forest with"
+    with_lines = "" if parts.lined is None else f"; the nodes of {len(parts.lined):,} of them are constants or lines"
+    return f"It {how} the sum of {_n_boosted(parts):,} boosted trees, each averaged over all its prunings{with_lines}."
+
+
+def _n_boosted(parts: Parts) -> int:
+    assert parts.additive is not None
+    return len(parts.additive) + (0 if parts.lined is None else len(parts.lined))

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
 from everytree.base.errors import ArgumentError
+from everytree.boosting.lines import LinedTrees
 from everytree.boosting.trees import AdditiveTrees
 from everytree.explaining.contributions import Contributions, log_of
-from everytree.explaining.tree_sums import Asked, additive_sum, forest_sum
+from everytree.explaining.tree_sums import Asked, additive_sum, forest_sum, lined_sum
 from everytree.families.link import Link
 from everytree.models.model import Scale
 from everytree.posterior.forest import Forest
@@ -29,16 +30,21 @@ class Centres:
         Of the targets, or of their logarithms.
     weight : float
         Of the boosted trees; the forest has the rest.
+    lined : LinedTrees or None
+        Boosted trees whose nodes are lines; their scores add to those of `additive`.
     """
 
     additive: AdditiveTrees
     link: Link
     forest: Forest | None = None
     weight: float = 1.0
+    lined: LinedTrees | None = None
 
     def scores(self, X: NDArray[np.integer], *, n_jobs: int | None = None) -> FloatArray:
         """(n_rows, 1) centre of each row."""
         by_boosting = self.additive.scores(X, n_jobs=n_jobs)
+        if self.lined is not None:
+            by_boosting = by_boosting + self.lined.scores(X, n_jobs=n_jobs)
         if self.forest is None:
             return by_boosting
         by_forest = self.link.centre_of(self.forest.moments(X, n_jobs=n_jobs)[0])[:, None]
@@ -47,6 +53,8 @@ class Centres:
     def contributions(self, asked: Asked, scale: Scale) -> Contributions:
         """Contributions to the centre of each row."""
         by_boosting = additive_sum(asked, self.additive)
+        if self.lined is not None:
+            by_boosting = by_boosting.plus(lined_sum(asked, self.lined))
         if self.forest is None:
             return by_boosting
         mean = forest_sum(asked, self.forest)

@@ -102,7 +102,7 @@ class MixedClasses(Model):
 
     @property
     def sentence(self) -> str:
-        return sentence_of_sum(self.boosted.trees, is_mixed=True)
+        return sentence_of_sum(self.parts)
 
     def facts(self) -> Iterator[tuple[str, str]]:
         yield from self.chains.facts(self.boosted.trees)

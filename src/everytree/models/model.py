@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
+from everytree.boosting.lines import LinedTrees
 from everytree.boosting.trees import AdditiveTrees
 from everytree.exact.posterior import ExactPosterior
 from everytree.explaining.contributions import Contributions
@@ -37,6 +38,8 @@ class Parts:
         Trees whose predictions are averaged.
     additive : AdditiveTrees or None
         Trees whose values are added to scores.
+    lined : LinedTrees or None
+        Boosted trees whose nodes are lines; their scores add to those of `additive`.
     weight : float
         Of the scores; the forest beside them has the rest.
     sharpness : float
@@ -56,6 +59,7 @@ class Parts:
     residuals: Forest | None = None
     centre: Schema | None = None
     exact: ExactPosterior | None = None
+    lined: LinedTrees | None = None
 
     @property
     def averaged(self) -> Forest:

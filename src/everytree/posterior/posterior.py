@@ -95,6 +95,21 @@ class Posterior(TreeQuestions):
         return post
 
     @classmethod
+    def from_counts(
+        cls, tree: MetaTree, family: NativeFamily, split_prior: SplitPriorLike, statistics: FloatArray, n_rows: int
+    ) -> Posterior:
+        """As `from_statistics`, but the array of statistics is kept, and changes with the posterior."""
+        n_nodes = tree.n_nodes
+        arrays: dict[str, NDArray[Any]] = {
+            "statistics": statistics, "leaf": np.zeros(n_nodes), "subtree": np.zeros(n_nodes),
+            "split_prob": np.where(tree.is_terminal, 0.0, resolve_split_prior(split_prior, tree)),
+            "n_rows": np.array([n_rows], dtype=np.int64),
+        }  # fmt: skip
+        post = cls.from_arrays(tree, family, split_prior, arrays)
+        post._kernel.sweep_all()
+        return post
+
+    @classmethod
     def from_terminals(
         cls, tree: MetaTree, family: Family, split_prior: SplitPriorLike, statistics: FloatArray, n_rows: int
     ) -> Posterior:

@@ -63,6 +63,8 @@ class Rows:
 
         Equal weights of 1 are as good as none. Rows cannot be read from it.
         """
+        if len(self) < min_rows:
+            return None
         used = slice(None) if self.weight is None else np.flatnonzero(self.weight > 0.0)
         hashes = row_hashes(self.codes[used])
         weight = np.ones(len(self)) if self.weight is None else self.weight

@@ -208,6 +208,10 @@ class PathPredictive(Predictive):
             lambda some: self._mixture(paths[some], rows[some]),
         )
 
+    def mixtures(self) -> Mixture:
+        """The mixtures of all rows, for those who have many questions about a few of them."""
+        return self._mixture(self._paths.of_row, np.arange(len(self)))
+
     def _components(self, entries: NDArray[np.int64], rows: NDArray[np.int64]) -> Any:
         row_data = {name: values[rows] for name, values in self._row_data.items()}
         nodes = self._paths.nodes[entries]

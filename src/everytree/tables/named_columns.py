@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import narwhals as nw
+import numpy as np
 
 from everytree.base.errors import ArgumentError
 from everytree.tables.reading import as_frame, in_memory, is_records
@@ -42,6 +43,8 @@ def split_off(X: Any, given: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
 
 def series_name(values: Any) -> str | None:
     """Name of a series of any library; None where it has none, and for what is no series."""
+    if isinstance(values, np.ndarray | list | tuple):  # the usual ones: no library needs to be asked
+        return None
     series = nw.from_native(values, series_only=True, pass_through=True)
     return str(series.name) if isinstance(series, nw.Series) and series.name else None
 

@@ -31,6 +31,7 @@ from everytree.base.arrays import LARGEST_CODE
 from everytree.base.checks import resolve_n_jobs, whole_number
 from everytree.base.errors import ArgumentError
 from everytree.base.lazy import cached_property
+from everytree.base.words import nearest
 from everytree.tables.categories import fit_categories
 from everytree.tables.code_names import CodeWords
 from everytree.tables.column import (
@@ -388,7 +389,11 @@ class Schema:
             place = {name: k for k, name in enumerate(table.names)}
             absent = [name for name in dict.fromkeys(sources.values()) if name not in place]
             if absent:
-                raise ValueError(f"X lacks the columns {absent}, which {owner} was fitted with; it has {[*place]}")
+                like = nearest(str(absent[0]), map(str, place)) if len(absent) == 1 else ""
+                raise ValueError(
+                    f"X lacks the columns {absent}, which {owner} was fitted with; it has {[*place]}"
+                    + (f", of which {like}" if like else "")
+                )
         elif table.n_columns != self.n_inputs:
             raise ValueError(
                 f"X has {table.n_columns} features, but {owner} is expecting {self.n_inputs} features as input"

@@ -1,6 +1,7 @@
 // Chains of boosted trees.
 #include <atomic>
 #include <memory>
+#include <numeric>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -41,15 +42,17 @@ template <class Code, class Loss>
 class TypedBooster final : public Booster {
   public:
     TypedBooster(const Input<Code>& codes, CodeColumns<Code> columns, std::vector<std::uint8_t> has_missing,
-                 const Loss& loss, TargetArrays kept)
+                 const Loss& loss, TargetArrays kept, std::optional<Points> points)
         : codes_(codes),
           columns_(std::move(columns)),
           has_missing_(std::move(has_missing)),
           loss_(loss),
-          kept_(std::move(kept)) {}
+          kept_(std::move(kept)),
+          points_(std::move(points)) {}
     Chain run(const std::uint8_t* role, const BoostRule& rule, std::uint64_t seed) const override {
         const Codes<Code> codes{codes_.data(), static_cast<std::ptrdiff_t>(codes_.shape(1))};
-        ChainBooster<Code, Loss> chain(columns_, codes, has_missing_.data(), loss_, kept_.rows(), rule);
+        ChainBooster<Code, Loss> chain(columns_, codes, has_missing_.data(), loss_, kept_.rows(), rule,
+                                       points_ ? &*points_ : nullptr);
         return chain.run(role, seed, is_stopped);
     }
     std::int64_t n_rows() const override { return columns_.n_rows(); }
@@ -61,11 +64,13 @@ class TypedBooster final : public Booster {
     std::vector<std::uint8_t> has_missing_;
     Loss loss_;
     TargetArrays kept_;
+    std::optional<Points> points_;
 };
 
 template <class Code>
 std::unique_ptr<Booster> make(const Input<Code>& codes, const Input<std::int32_t>& n_codes,
-                              const Input<bool>& has_missing, const TargetArrays& target, const std::string& loss) {
+                              const Input<bool>& has_missing, const TargetArrays& target,
+                              const std::optional<Input<double>>& points, const std::string& loss) {
     if (codes.ndim() != 2) throw std::invalid_argument("codes must be a table");
     const auto n_rows = static_cast<std::int64_t>(codes.shape(0));
     const std::size_t n_columns = codes.shape(1);
@@ -76,10 +81,18 @@ std::unique_ptr<Booster> make(const Input<Code>& codes, const Input<std::int32_t
     std::vector<int> known(n_codes.data(), n_codes.data() + n_columns);
     for (const int n : known)
         if (n < 0 || n > missing_code<Code>) throw std::invalid_argument("n_codes does not fit the type of codes");
+    std::optional<Points> kept;
+    if (points) {
+        if (loss != "squared") throw std::invalid_argument("lines are for the loss 'squared'");
+        if (static_cast<std::int64_t>(points->size()) != std::accumulate(known.begin(), known.end(), std::int64_t{0}))
+            throw std::invalid_argument("points must have one entry for each code of each column");
+        kept.emplace(points->data(), known);
+    }
     CodeColumns<Code> columns({codes.data(), static_cast<std::ptrdiff_t>(n_columns)}, n_rows, std::move(known));
     std::vector<std::uint8_t> missing(has_missing.data(), has_missing.data() + n_columns);
     const auto of = [&]<class Loss>(const Loss& one) -> std::unique_ptr<Booster> {
-        return std::make_unique<TypedBooster<Code, Loss>>(codes, std::move(columns), std::move(missing), one, target);
+        return std::make_unique<TypedBooster<Code, Loss>>(codes, std::move(columns), std::move(missing), one, target,
+                                                          kept);
     };
     const BoostRows rows = target.rows();
     if (loss == "logit") return of(LogitLoss(rows));
@@ -92,7 +105,8 @@ std::unique_ptr<Booster> make(const Input<Code>& codes, const Input<std::int32_t
 
 std::unique_ptr<Booster> booster(nb::handle codes, Input<std::int32_t> n_codes, Input<bool> has_missing,
                                  Input<double> y, std::optional<Input<double>> weight,
-                                 std::optional<Input<double>> exposure, int n_classes, const std::string& loss) {
+                                 std::optional<Input<double>> exposure, int n_classes, const std::string& loss,
+                                 std::optional<Input<double>> points) {
     for (const auto& each : {weight, exposure})
         if (each && each->size() != y.size())
             throw std::invalid_argument("weight and exposure must have one entry a row");
@@ -102,9 +116,22 @@ std::unique_ptr<Booster> booster(nb::handle codes, Input<std::int32_t> n_codes, 
     const TargetArrays target{y, weight, exposure, n_classes};
     Input<std::uint8_t> narrow;
     Input<std::uint16_t> wide;
-    if (nb::try_cast(codes, narrow, false)) return make(narrow, n_codes, has_missing, target, loss);
-    if (nb::try_cast(codes, wide, false)) return make(wide, n_codes, has_missing, target, loss);
+    if (nb::try_cast(codes, narrow, false)) return make(narrow, n_codes, has_missing, target, points, loss);
+    if (nb::try_cast(codes, wide, false)) return make(wide, n_codes, has_missing, target, points, loss);
     throw std::invalid_argument("codes must be uint8 or uint16");
+}
+
+void add_trees(nb::dict& out, Trees trees) {
+    out["n_nodes"] = to_numpy(std::move(trees.n_nodes));
+    out["feature"] = to_numpy(std::move(trees.feature));
+    out["first_child"] = to_numpy(std::move(trees.first_child));
+    out["n_children"] = to_numpy(std::move(trees.n_children));
+    out["threshold"] = to_numpy(std::move(trees.threshold));
+    out["missing_child"] = to_numpy(std::move(trees.missing_child));
+    const std::size_t n_nodes = trees.gain.size();
+    out["value"] = to_numpy(std::move(trees.value), {n_nodes, trees.n_values});
+    out["gain"] = to_numpy(std::move(trees.gain));
+    out["mass"] = to_numpy(std::move(trees.mass));
 }
 
 nb::dict run(const Booster& self, Input<std::uint8_t> role, Input<std::int32_t> columns, std::uint64_t seed,
@@ -126,16 +153,12 @@ nb::dict run(const Booster& self, Input<std::uint8_t> role, Input<std::int32_t> 
     nb::dict out;
     out["n_steps"] = chain.n_steps;
     out["n_steps_of_aside"] = chain.n_steps_of_aside;
-    out["n_nodes"] = to_numpy(std::move(chain.n_nodes));
-    out["feature"] = to_numpy(std::move(chain.feature));
-    out["first_child"] = to_numpy(std::move(chain.first_child));
-    out["n_children"] = to_numpy(std::move(chain.n_children));
-    out["threshold"] = to_numpy(std::move(chain.threshold));
-    out["missing_child"] = to_numpy(std::move(chain.missing_child));
-    const auto n_values = static_cast<std::size_t>(chain.n_values), n_nodes = chain.gain.size();
-    out["value"] = to_numpy(std::move(chain.value), {n_nodes, n_values});
-    out["gain"] = to_numpy(std::move(chain.gain));
-    out["mass"] = to_numpy(std::move(chain.mass));
+    add_trees(out, std::move(chain.trees));
+    nb::dict lined;
+    add_trees(lined, std::move(chain.lined));
+    lined["columns"] = to_numpy(std::move(chain.line_columns));
+    lined["gain_of_line"] = to_numpy(std::move(chain.gain_of_line));
+    out["lined"] = lined;
     out["losses"] = to_numpy(std::move(chain.losses));
     const std::size_t n_outputs = chain.base.size(), n_aside = chain.aside.size() / n_outputs;
     out["aside"] = to_numpy(std::move(chain.aside), {n_aside, n_outputs});
@@ -232,7 +255,7 @@ void bind_boost(nb::module_& module) {
     module.def("additive_trees", &additive_trees, nb::kw_only(), "n_nodes"_a, "feature"_a, "first_child"_a,
                "threshold"_a, "missing_child"_a, "value"_a, "n_outputs"_a, "known"_a);
     module.def("booster", &booster, nb::kw_only(), "codes"_a, "n_codes"_a, "has_missing"_a, "y"_a, "weight"_a.none(),
-               "exposure"_a.none(), "n_classes"_a, "loss"_a);
+               "exposure"_a.none(), "n_classes"_a, "loss"_a, "points"_a = nb::none());
 }
 
 }  // namespace everytree::bind

@@ -99,8 +99,11 @@ class HeldOutTreeOf : public HeldOutTree {
     void predict_by(Kernel& kernel, std::span<const double> priors, const SplitPriors& splits, double* out) const {
         const std::size_t of_prior = static_cast<std::size_t>(splits.n) * n_scored() * n_values();
         for (std::size_t p = 0; p < priors.size() / n_prior(); ++p) {
-            kernel.use(priors.data() + p * n_prior());
-            kernel.predict(held_, *paths_, splits, out + p * of_prior);
+            const double* const prior = priors.data() + p * n_prior();
+            double* const to = out + p * of_prior;
+            if (kernel.predict_without_splits(prior, held_, *paths_, splits, to)) continue;
+            kernel.use(prior);
+            kernel.predict(held_, *paths_, splits, to);
         }
     }
     // Whether what does not depend on priors is kept from one call to the next: some megabytes.

@@ -21,6 +21,7 @@ class PosteriorHandle {
     // False if the arguments cannot be read in place.
     virtual bool update(nb::handle X, nb::handle y, nb::handle weight, nb::handle extra, int n_jobs) = 0;
     virtual void merge(Input<double> other) = 0;
+    virtual void sweep_all() = 0;
     virtual std::optional<Output<double>> leave_one_out(nb::handle X, nb::handle y, nb::handle weight, nb::handle extra,
                                                         int n_jobs) = 0;
     virtual std::optional<std::pair<std::int64_t, std::int64_t>> update_shared(const SharedPlan& plan,
@@ -80,6 +81,13 @@ class TypedPosterior final : public PosteriorHandle {
         ++version;
         nb::gil_scoped_release released;
         kernel_.merge(other.data());
+    }
+
+    void sweep_all() override {
+        std::lock_guard alone(guard.writing);
+        ++version;
+        nb::gil_scoped_release released;
+        kernel_.sweep_all();
     }
 
     std::optional<Output<double>> leave_one_out(nb::handle X, nb::handle y, nb::handle weight, nb::handle extra,
@@ -211,6 +219,7 @@ void bind_posterior(nb::module_& module) {
         .def("update", &PosteriorHandle::update, "X"_a.none(), "y"_a.none(), "weight"_a.none(), "extra"_a.none(),
              "n_jobs"_a)
         .def("merge", &PosteriorHandle::merge, "statistics"_a)
+        .def("sweep_all", &PosteriorHandle::sweep_all)
         .def("leave_one_out", &PosteriorHandle::leave_one_out, "X"_a.none(), "y"_a.none(), "weight"_a.none(),
              "extra"_a.none(), "n_jobs"_a)
         .def_prop_rw(

@@ -11,11 +11,14 @@
 #include <limits>
 #include <vector>
 
+#include "boost/chain_lines.hpp"
 #include "boost/leaf_values.hpp"
+#include "boost/line_columns.hpp"
 #include "boost/losses.hpp"
 #include "boost/newton_grower.hpp"
 #include "boost/routes.hpp"
 #include "boost/shared_softmax.hpp"
+#include "boost/trees.hpp"
 #include "core/route.hpp"
 #include "core/scramble.hpp"
 #include "grow/tree.hpp"
@@ -39,17 +42,16 @@ enum class Role : std::uint8_t { trains, stops, left_out };
 template <class Loss>
 concept SharesTrees = requires { Loss::shares_trees; };
 
-// Trees one after another; step after step, and of each step one tree, or one for each output.
+// Steps one after another; of each step one tree, or one for each output.
 struct Chain {
-    std::vector<std::int32_t> n_nodes, feature, first_child, n_children, threshold, missing_child;
-    std::vector<double> value;   // (n_nodes, n_values) the learning rate included
-    std::vector<double> gain;    // expected gain in log evidence by the split of each node
-    std::vector<double> mass;    // weight of the rows of the table in each node, whatever they are there for
-    std::vector<double> base;    // score before the first step, of each output
-    std::vector<double> losses;  // mean over the rows that stop, before the first step and after each
-    std::vector<double> aside;   // (n_aside, n_outputs) scores of the rows set aside, after the last step; by trees of
-                                 // all classes less a constant that is the row's own
-    int n_values = 1;            // of each node: 1, or one for each output
+    Trees trees;
+    Trees lined;  // whose nodes have a constant, and a slope for each of `line_columns`
+    std::vector<std::int32_t> line_columns;
+    std::vector<double> gain_of_line;  // of each of these: expected gain in log evidence by its slopes
+    std::vector<double> base;          // score before the first step, of each output
+    std::vector<double> losses;        // mean over the rows that stop, before the first step and after each
+    std::vector<double> aside;         // (n_aside, n_outputs) scores of the rows set aside, after the last step; by
+                                       // trees of all classes less a constant that is the row's own
     int n_steps = 0;
     int n_steps_of_aside = 0;  // that suit all rows set aside best; those left out have no say in n_steps
 };
@@ -57,16 +59,17 @@ struct Chain {
 template <class Code, class Loss>
 class ChainBooster {
   public:
-    // `codes` are the same table as `columns`, row after row.
+    // `codes` are the same table as `columns`, row after row; `points` is null where nodes are constants.
     ChainBooster(const grow::CodeColumns<Code>& columns, const Codes<Code>& codes, const std::uint8_t* has_missing,
-                 const Loss& loss, const BoostRows& rows, const BoostRule& rule)
+                 const Loss& loss, const BoostRows& rows, const BoostRule& rule, const Points* points)
         : columns_(columns),
           has_missing_(has_missing),
           loss_(loss),
           rows_(rows),
           rule_(rule),
           codes_(codes),
-          grower_(columns, codes, {rule.tau, rule.min_samples_leaf, rule.max_depth, rule.max_leaf_nodes}) {}
+          grower_(columns, codes, {rule.tau, rule.min_samples_leaf, rule.max_depth, rule.max_leaf_nodes}),
+          lines_(points, codes, rows.n_rows, rule_.columns) {}
 
     Chain run(const std::uint8_t* role, std::uint64_t seed, const std::atomic<bool>& is_stopped) {
         for (std::int64_t i = 0; i < rows_.n_rows; ++i) {
@@ -104,7 +107,7 @@ class ChainBooster {
         chain_.base.resize(n_outputs);
         loss_.base(train_, chain_.base.data());
         if constexpr (SharesTrees<Loss>) {
-            chain_.n_values = loss_.n_outputs();
+            chain_.trees.n_values = static_cast<std::size_t>(loss_.n_outputs());
             loss_.start(chain_.base);
         } else {
             scores_.resize(n * n_outputs);
@@ -127,6 +130,7 @@ class ChainBooster {
         return sum / total;
     }
     void keep_scores() {
+        kept_ = {chain_.trees.size(), chain_.lined.size(), chain_.gain_of_line};
         const auto n_outputs = static_cast<std::size_t>(loss_.n_outputs());
         const auto n = static_cast<std::size_t>(rows_.n_rows);
         chain_.aside.resize(aside_.size() * n_outputs);
@@ -176,6 +180,7 @@ class ChainBooster {
         const grow::GrownTree tree =
             grower_.grow(some_rows(random), first_.data() + offset, second_.data() + offset, used, has_missing_);
         find_ends(tree);
+        if (lines_.are_offered()) return add_lines(tree);
         NodeSums sums;
         sums.clear(tree.feature.size());
         for (const std::uint32_t i : train_) {
@@ -188,6 +193,19 @@ class ChainBooster {
         double* const scores = scores_.data() + offset;
         for (std::size_t i = 0; i < end_.size(); ++i) scores[i] += leaves.value[static_cast<std::size_t>(end_[i])];
         append(tree, leaves);
+        lines_.saw(tree, leaves.gain);
+    }
+
+    // A tree whose nodes are constants or lines.
+    void add_lines(const grow::GrownTree& tree) {
+        LineValues lines = lines_.values(tree, train_, end_, first_.data(), second_.data(),
+                                         {rule_.tau, rule_.split_prior, dispersion()});
+        for (double& each : lines.value) each *= rule_.learning_rate;
+        for (std::size_t i = 0; i < end_.size(); ++i) scores_[i] += lines_.value_of(lines.value, end_[i], i);
+        chain_.lined.n_values = 1 + lines_.columns().size();
+        chain_.lined.append(tree, lines.value, lines.gain, mass_of_nodes(tree));
+        chain_.gain_of_line.resize(lines_.columns().size());
+        for (std::size_t j = 0; j < lines.gain_of_line.size(); ++j) chain_.gain_of_line[j] += lines.gain_of_line[j];
     }
 
     // The columns and rows that a tree is grown on, and the seed of its ties.
@@ -254,16 +272,7 @@ class ChainBooster {
     }
 
     void append(const grow::GrownTree& tree, const LeafValues& leaves) {
-        const auto add = [](auto& to, const auto& from) { to.insert(to.end(), from.begin(), from.end()); };
-        chain_.n_nodes.push_back(static_cast<std::int32_t>(tree.feature.size()));
-        add(chain_.feature, tree.feature);
-        add(chain_.first_child, tree.first_child);
-        add(chain_.n_children, tree.n_children);
-        add(chain_.threshold, tree.threshold);
-        add(chain_.missing_child, tree.missing_child);
-        add(chain_.value, leaves.value);
-        add(chain_.gain, leaves.gain);
-        add(chain_.mass, mass_of_nodes(tree));
+        chain_.trees.append(tree, leaves.value, leaves.gain, mass_of_nodes(tree));
     }
 
     // Weight of the rows in each node, by their terminals.
@@ -280,16 +289,11 @@ class ChainBooster {
     // Removes the steps after the best one.
     void cut(int n_steps) {
         chain_.n_steps = n_steps;
-        const int n_trees = n_steps * loss_.n_outputs() / chain_.n_values;
-        chain_.n_nodes.resize(static_cast<std::size_t>(n_trees));
-        std::size_t n = 0;
-        for (const std::int32_t each : chain_.n_nodes) n += static_cast<std::size_t>(each);
-        for (auto* each :
-             {&chain_.feature, &chain_.first_child, &chain_.n_children, &chain_.threshold, &chain_.missing_child})
-            each->resize(n);
-        chain_.value.resize(n * static_cast<std::size_t>(chain_.n_values));
-        chain_.gain.resize(n);
-        chain_.mass.resize(n);
+        chain_.trees.cut(kept_.n_trees);
+        chain_.lined.cut(kept_.n_lined);
+        chain_.gain_of_line = kept_.gain_of_line;
+        chain_.line_columns.assign(lines_.columns().begin(), lines_.columns().end());
+        chain_.gain_of_line.resize(chain_.line_columns.size());
     }
 
     const grow::CodeColumns<Code>& columns_;
@@ -299,10 +303,15 @@ class ChainBooster {
     BoostRule rule_;
     Codes<Code> codes_;
     NewtonGrower<Code> grower_;
+    ChainLines<Code> lines_;
     std::vector<std::uint32_t> train_, aside_, stopping_;
     std::vector<std::int32_t> end_;  // terminal of each row in the last tree
     std::vector<double> scores_, first_, second_;
     std::vector<grow::DirectionsCriterion::Row> along_;  // derivatives of each row, for trees of all outputs
+    struct Kept {
+        std::size_t n_trees = 0, n_lined = 0;
+        std::vector<double> gain_of_line;
+    } kept_;  // of the chain, up to its best step
     Chain chain_;
 };
 

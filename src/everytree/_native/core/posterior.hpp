@@ -128,7 +128,11 @@ class PosteriorKernel {
 
     // Adds statistics of another posterior over the same tree, node by node.
     void merge(const double* other) {
-        if (has_none(statistics(0))) return fill(other);
+        if (has_none(statistics(0))) {
+            for (std::int64_t node = 0; node < arrays_.tree.n_nodes; ++node)
+                if (arrays_.tree.n_children[node] == 0) std::copy_n(other + node * size_, size_, statistics(node));
+            return sweep_all();
+        }
         begin_rows(0);
         for (std::int64_t node = 0; node < arrays_.tree.n_nodes; ++node) {
             const double* from = other + node * size_;
@@ -138,6 +142,16 @@ class PosteriorKernel {
         }
         end_rows();
         sweep_touched();
+    }
+
+    // All nodes with rows, from the statistics of the terminals, where no evidence is known yet.
+    void sweep_all() {
+        for (std::int64_t node = arrays_.tree.n_nodes; node-- > 0;) {  // children before their parents
+            gather_from_children(static_cast<std::int32_t>(node));
+            if (has_none(statistics(node))) continue;
+            arrays_.evidence.leaf[node] = leaf_evidence(node);
+            sweep_node(arrays_.tree, arrays_.split_prior, node, arrays_.evidence);
+        }
     }
 
     // log p(y of a row | all other rows), for rows that are in the posterior: along the row's path every node's
@@ -304,16 +318,6 @@ class PosteriorKernel {
 
     bool has_none(const double* stat) const {
         return std::all_of(stat, stat + size_, [](double v) { return v == 0.0; });
-    }
-    // The same where there are no rows yet: every node with rows is touched, children after their parents.
-    void fill(const double* other) {
-        for (std::int64_t node = arrays_.tree.n_nodes; node-- > 0;) {
-            if (arrays_.tree.n_children[node] == 0) std::copy_n(other + node * size_, size_, statistics(node));
-            gather_from_children(static_cast<std::int32_t>(node));
-            if (has_none(statistics(node))) continue;
-            arrays_.evidence.leaf[node] = leaf_evidence(node);
-            sweep_node(arrays_.tree, arrays_.split_prior, node, arrays_.evidence);
-        }
     }
 
     // An inner node holds exactly the rows of its children.

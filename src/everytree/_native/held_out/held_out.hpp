@@ -97,6 +97,34 @@ class HeldOut {
                 if (first[i] != i) std::memcpy(out + i * n, out + first[i] * n, sizeof(double) * n);
     }
 
+    // The same for `prior` of the leaves where no prior of the splits ever splits: of numbers that stand alone, the
+    // root is all that is asked. Returns false, and writes nothing, where `use` and `predict` must do it.
+    bool predict_without_splits(const double* prior, const HeldOutRows& held, const HeldOutPaths& paths,
+                                const SplitPriors& splits, double* out) {
+        if constexpr (writes_classes) {
+            return false;
+        } else {
+            for (std::int64_t g = 0; g < splits.n; ++g)
+                if (!splits.never_split(g)) return false;
+            for (const Group& group : paths.groups)
+                if (!is_plain_row(held, paths, group)) return false;
+            if (rest_.size() != paths.touched.size() * size_) {
+                rest_.resize(paths.touched.size() * size_);
+                rest_summary_.resize(paths.touched.size());
+                for (const Group& group : paths.groups) sum_rows(held, paths, group);
+            }
+            evidence_.use(prior);
+            const double every = evidence_(summary_[0]);
+            for (const Group& group : paths.groups) {
+                const double value = every - evidence_(rest_summary_[group.last_node - 1]);
+                for (std::int64_t g = 0; g < splits.n; ++g)
+                    out[static_cast<std::size_t>(g) * paths.first_like.size() +
+                        paths.predicted[group.first_predicted].answer] = value;
+            }
+            return true;
+        }
+    }
+
     // The mixture that predicts each scored row: log weights of the nodes on its path, the end first, and the posterior
     // parameters of each, all without the row's group; and what it says of the row, as `predict` does.
     void components(const HeldOutRows& held, const HeldOutPaths& paths, const SplitPriors& splits,
@@ -117,7 +145,8 @@ class HeldOut {
 
   private:
     using Group = HeldOutPaths::Group;
-    struct Fates {  // probabilities, one for each prior of the splits
+    static constexpr double farthest = 200.0;  // nats between densities whose ratios are multiplied
+    struct Fates {                             // probabilities, one for each prior of the splits
         double stop[numerics::ScaledLanes::n], split[numerics::ScaledLanes::n];
     };
 
@@ -139,6 +168,7 @@ class HeldOut {
         rest_.resize(paths.touched.size() * size_);
         rest_summary_.resize(paths.touched.size());
         win_without_.clear();
+        win_without_.reserve(paths.touched.size());
         predictions_.clear();
         first_prediction_.clear();
         density_.clear();
@@ -150,6 +180,8 @@ class HeldOut {
                     continue;
                 }
             if (!is_known) sum_rows(held, paths, group);
+            if constexpr (!writes_classes)
+                if (!parameters && is_plain_row(held, paths, group) && take_out_row(paths, group)) continue;
             take_out(held, paths, group, parameters);
         }
     }
@@ -175,6 +207,43 @@ class HeldOut {
             if (removed > 0.0) win_without_.back().times(prediction[label] / below);
             below = prediction[label];
         }
+    }
+
+    // One row that counts once and ends in a terminal.
+    bool is_plain_row(const HeldOutRows& held, const HeldOutPaths& paths, const Group& group) const {
+        const std::int64_t i = group.first_row;
+        return group.is_alone() && held.counted[i] && held.rows[i].weight == 1.0 &&
+               place_[static_cast<std::size_t>(paths.touched[group.first_node])] == 0;
+    }
+    // Its density p given the other rows of a node, as for classes, here over the largest on the path. Returns false,
+    // and changes nothing, where densities lie too far apart for that.
+    bool take_out_row(const HeldOutPaths& paths, const Group& group) {
+        const std::size_t begin = predictions_.size(), n = group.last_node - group.first_node;
+        const std::int32_t* const nodes = paths.touched.data() + group.first_node;
+        predictions_.resize(begin + n);
+        density_.resize(begin + n);
+        double *const log_density = predictions_.data() + begin, *const density = density_.data() + begin;
+        double top = -std::numeric_limits<double>::infinity(), least = std::numeric_limits<double>::infinity();
+        for (std::size_t k = 0; k < n; ++k) {
+            log_density[k] = leaf_[static_cast<std::size_t>(nodes[k])] - evidence_(rest_summary_[group.first_node + k]);
+            top = std::fmax(top, log_density[k]);
+            least = std::fmin(least, log_density[k]);
+        }
+        if (!(top - least < farthest)) {
+            predictions_.resize(begin);
+            density_.resize(begin);
+            return false;
+        }
+        for (std::size_t k = 0; k < n; ++k) density[k] = std::exp(log_density[k] - top);
+        win_without_.emplace_back();
+        for (std::size_t k = 1; k < n; ++k) {
+            numerics::Scaled win = win_[place_at(static_cast<std::size_t>(nodes[k]))];
+            win.times(density[k] / density[k - 1]);
+            win_without_.push_back(win);
+        }
+        first_prediction_.push_back(begin);
+        top_.push_back(top);
+        return true;
     }
 
     // Any group of any family.

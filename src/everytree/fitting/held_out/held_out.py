@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from everytree import _kernels
 from everytree.base.arrays import FloatArray
+from everytree.base.lazy import cached_property
 from everytree.families.base import NativeFamily
 from everytree.posterior.rows import Rows
 from everytree.posterior.split_prior import SplitPriorLike, log_split_stop, resolve_split_prior
@@ -36,9 +37,6 @@ LEAST_TREES = 30
 
 MIN_GROUPS = 300
 """Fewer groups of rows would not tell priors apart."""
-
-TREES_PER_CALL = 16
-"""Number of trees per thread that predict in one call of the kernel."""
 
 TreePrediction = tuple[int, NDArray[np.int64], FloatArray]
 """A tree, the scored rows that it predicts, and its predictions of them."""
@@ -113,7 +111,7 @@ class HeldOut:
         if self.n_scored < 0:
             object.__setattr__(self, "n_scored", len(self.y))
 
-    @property
+    @cached_property
     def rows(self) -> list[NDArray[np.int64]]:
         """For each tree, the scored rows that it predicts."""
         return [taken[taken < self.n_scored] for taken in self.taken]
@@ -151,38 +149,14 @@ class HeldOut:
         """Number, rows and (n_held, n_values) predictions of each tree that predicts any."""
         rows = self.rows
         asked = [tree for tree in range(len(rows)) if len(rows[tree])]
-        values = _kernels.predict_held_out(n_jobs=self.n_jobs, **self._asked(asked, [family], [split_prior]))
+        values = _kernels.predict_held_out(n_jobs=self.n_jobs, **self.kernel_arguments(asked, [family], [split_prior]))
         return [(tree, rows[tree], of_tree[0, 0]) for tree, of_tree in zip(asked, values, strict=True)]
 
     def predict(
         self, tree: int, families: Sequence[NativeFamily], split_priors: Sequence[SplitPriorLike]
     ) -> FloatArray:
         """(n families, n split priors, n_held, n_values): class probabilities, or the log density of each target."""
-        return _kernels.predict_held_out(n_jobs=1, **self._asked([tree], families, split_priors))[0]
-
-    def pool(
-        self, families: Sequence[NativeFamily], split_priors: Sequence[SplitPriorLike]
-    ) -> tuple[FloatArray, NDArray[np.bool_]]:
-        """Return the average of the trees that may predict each row, and which rows some tree predicts.
-
-        (n families, n split priors, n_scored, n_values): probabilities of classes, else the log of the average density.
-        """
-        is_classes = families[0].has_classes
-        n_values = families[0].size if is_classes else 1
-        counts, rows = np.zeros(self.n_scored), self.rows
-        for of_tree in rows:
-            counts[of_tree] += 1.0
-        shape = len(families), len(split_priors), self.n_scored, n_values
-        pooled = np.full(shape, 0.0 if is_classes else -np.inf)
-        asked = [tree for tree in range(len(rows)) if len(rows[tree])]
-        for start in range(0, len(asked), TREES_PER_CALL * self.n_jobs):  # an interrupt is noticed between calls
-            some = asked[start : start + TREES_PER_CALL * self.n_jobs]
-            _kernels.pool_held_out(
-                pooled=pooled, rows=[rows[tree] for tree in some], n_jobs=self.n_jobs,
-                **self._asked(some, families, split_priors),
-            )  # fmt: skip
-        many = np.maximum(counts, 1.0)[:, None]
-        return pooled / many if is_classes else pooled - np.log(many), counts > 0.0
+        return _kernels.predict_held_out(n_jobs=1, **self.kernel_arguments([tree], families, split_priors))[0]
 
     def components(self, tree: int, family: NativeFamily, split_prior: SplitPriorLike) -> PathMixtures:
         """The mixtures over the nodes on the paths of the rows that a tree predicts."""
@@ -194,7 +168,7 @@ class HeldOut:
         n_nodes, n_rows = len(log_weights), len(start) - 1
         return PathMixtures(start, log_weights, parameters.reshape(n_nodes, -1), values.reshape(n_rows, -1))
 
-    def _asked(
+    def kernel_arguments(
         self, trees: Sequence[int], families: Sequence[NativeFamily], split_priors: Sequence[SplitPriorLike]
     ) -> dict[str, Any]:
         """Return the kernels' arguments: trees with their rows, and the priors to try."""

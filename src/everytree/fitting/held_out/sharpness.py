@@ -62,10 +62,11 @@ def sharpness_of_numbers(predictions: Predictions, weights: FloatArray | None = 
         Of the trees; equal by default.
     """
     held = predictions.held
-    mixtures, rows = predictions.mixtures(np.ones(len(held.trees)) if weights is None else weights)
+    predicted, rows = predictions.mixtures(np.ones(len(held.trees)) if weights is None else weights)
     if predictions.family.has_cells:
-        return _sharpness_of_cells(mixtures, held.y[rows].astype(np.float64), held.scored_weight[rows])
-    mean, y = mixtures.mean(), held.y[rows].astype(np.float64)
+        return _sharpness_of_cells(predicted, held.y[rows].astype(np.float64), held.scored_weight[rows])
+    mixtures, y = predicted.mixtures(), held.y[rows].astype(np.float64)
+    mean = mixtures.mean()
     weight = held.scored_weight[rows]
 
     def score(log_sharpness: float) -> float:

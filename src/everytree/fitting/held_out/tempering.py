@@ -22,6 +22,11 @@ POWERS = (0.0, 1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0)
 """Small ones are for long tables. Evidences of trees differ by more the more rows there are: with 100,000 rows, even a
 power of 0.003 leaves one tree of a hundred."""
 
+MIN_TREES = 10.0
+"""Trees that weights leave at least, counted as 1 / sum of squared weights, where there are twice as many. A row is
+scored by the trees that were not grown on it, which differ from row to row: what the few heaviest trees get wrong
+together does not show."""
+
 LEAST_RATIO = 1.0
 """Log ratio of the largest to the smallest weight below which weights are as good as equal."""
 
@@ -90,9 +95,7 @@ def tempered_weights(predictions: Predictions, choice: Choice, log_evidence: Flo
     pairs = _pairs(predictions, log_evidence)
     if len(pairs.rows) == 0:
         return equal
-    differ = float(np.ptp(log_evidence))
-    powers = [power for power in POWERS if power == 0.0 or power * differ >= LEAST_RATIO]
-    tried = [(*_score(predictions, choice, pairs, power, sharpen), power) for power in powers]
+    tried = [(*_score(predictions, choice, pairs, power, sharpen), power) for power in _powers(log_evidence)]
     score, sharpness, power = max(tried)
     if (score - tried[0][0]) * float(predictions.held.scored_weight.sum()) < MIN_GAIN:
         return equal
@@ -100,6 +103,13 @@ def tempered_weights(predictions: Predictions, choice: Choice, log_evidence: Flo
     if sharpen and choice.family.support.is_real_line:
         score, sharpness = sharpness_of_numbers(predictions, weights)
     return Tempered(weights, power, score, sharpness)
+
+
+def _powers(log_evidence: FloatArray) -> list[float]:
+    """Powers whose weights differ from equal ones and leave enough trees."""
+    differ, least = float(np.ptp(log_evidence)), min(MIN_TREES, len(log_evidence) / 2)
+    spread = [power for power in POWERS if power * differ >= LEAST_RATIO]
+    return [0.0, *(power for power in spread if 1.0 / (weights_of(log_evidence, power) ** 2).sum() >= least)]
 
 
 def weights_of(log_evidence: FloatArray, power: float) -> FloatArray:

@@ -16,6 +16,7 @@ from everytree.base.arrays import FloatArray
 from everytree.base.checks import resolve_n_jobs
 from everytree.base.progress import Progress
 from everytree.boosting.chains import SHARED, Boosted, BoostRule, Likelihood, boost, class_scores
+from everytree.boosting.lines import LinedTrees, points_of_codes
 from everytree.boosting.scales import FLATTENED, KEPT, SHARPENED
 from everytree.boosting.trees import AdditiveTrees
 from everytree.families.link import Link
@@ -49,8 +50,8 @@ MANY_CLASSES = 5
 MAX_RESIDUAL_ROWS = 20_000
 """Rows that are enough to grow the forest of residuals and to choose its priors; all others are counted in it too."""
 
-ROWS_OF_LEAF_OF_DRAWN = 5
-"""Rows of the smallest leaf of that forest where its rows are drawn."""
+ROWS_OF_LEAF_OF_RESIDUALS = 5
+"""Rows of the smallest leaf of that forest: what boosting has left is mostly noise."""
 
 FEW_COLUMNS = 3
 """Tables with so few columns are always looked at whole."""
@@ -68,12 +69,15 @@ class BoostStructure:
         Whether the average of the chains is calibrated (temperature scaling) by out-of-fold predictions.
     n_residual_trees : int
         Number of trees of the forest that models residuals.
+    lines : bool
+        Whether the nodes of trees may be lines, where boosting predicts a mean or the mean of a logarithm.
     """
 
     rule: BoostRule
     random_state: Any
     sharpen: bool
     n_residual_trees: int = 0
+    lines: bool = False
 
     def schema(
         self, given: GivenRows, target: Target, y: NDArray[Any], weight: FloatArray | None, settings: Settings
@@ -87,7 +91,7 @@ class BoostStructure:
         assert isinstance(target, NumberTarget)
         link = link_of(target)
         boosted = self.centres(rows, link, schema, settings)
-        centres = Centres(boosted.trees, link)
+        centres = Centres(boosted.trees, link, lined=boosted.lined)
         return fit_residuals(
             rows, boosted.left_out, centres, boosted.chains, target, schema, settings, self.residuals(target)
         )
@@ -95,7 +99,8 @@ class BoostStructure:
     def residuals(self, target: NumberTarget) -> ForestStructure:
         """The forest that models the residuals of out-of-fold predictions."""
         sharpen = target.leaves.support.is_real_line
-        return ForestStructure(self.n_residual_trees, self.random_state, "tempered", sharpen, Growth())
+        growth = Growth(min_samples_leaf=ROWS_OF_LEAF_OF_RESIDUALS)
+        return ForestStructure(self.n_residual_trees, self.random_state, "tempered", sharpen, growth)
 
     def classes(
         self, rows: Rows, target: ClassTarget, schema: Schema, settings: Settings
@@ -118,7 +123,8 @@ class BoostStructure:
         # From one base, whichever chain left a row out: each chain's own says which rows it has not seen.
         left_out = trees.base[0] + scale * boosted.departure[:, 0]
         chains = Chains(boosted.gains, boosted.split_prior, boosted.n_steps)
-        return BoostedCentres(trees, left_out, boosted.fold, chains)
+        lined = LinedTrees.average(boosted.lined, boosted.factor, unit=scale)
+        return BoostedCentres(trees, lined, left_out, boosted.fold, chains)
 
     def _boost(
         self, rows: Rows, likelihood: Likelihood, schema: Schema, settings: Settings, factors: FloatArray
@@ -126,12 +132,14 @@ class BoostStructure:
         rule = self.rule
         if rows.codes.shape[1] <= FEW_COLUMNS:
             rule = replace(rule, max_features=1.0)
+        has_lines = self.lines and likelihood.loss == "squared"
+        points = points_of_codes(schema, rows.codes, rows.weight) if has_lines else None
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         with Progress("boosting", rule.n_chains, bool(settings.verbose)) as progress:
             return boost(
                 replace(rows, group=row_groups(rows.codes, rows.group)), likelihood, rule, n_codes=schema.n_codes,
                 has_missing=schema.has_missing, factors=factors,
-                rng=np.random.default_rng(seed), either=schema.either(len(rows)),
+                rng=np.random.default_rng(seed), either=schema.either(len(rows)), points=points,
                 n_jobs=resolve_n_jobs(settings.n_jobs), progress=progress.step,
             )  # fmt: skip
 
@@ -140,6 +148,7 @@ class BoostedCentres(NamedTuple):
     """Centres of numbers: by trees, and (n_rows,) those by the chain that left a row out, of number `fold`."""
 
     trees: AdditiveTrees
+    lined: LinedTrees | None
     left_out: FloatArray
     fold: NDArray[np.int64]
     chains: Chains
@@ -215,11 +224,10 @@ def fit_residuals(
     of_leaves = centres.link.to_leaf(rows.y, centre)
     about_rows = Rows(with_centre(rows.codes, centre, own), of_leaves, rows.weight, row_data, rows.group)
     is_drawn = len(some) < len(rows)
-    if is_drawn:
-        residuals = replace(residuals, growth=replace(residuals.growth, min_samples_leaf=ROWS_OF_LEAF_OF_DRAWN))
     learnt = residuals.fit(about_rows.at(some) if is_drawn else about_rows, target, with_own, settings)
     forest = learnt.model.parts.averaged
     if is_drawn:
+        forest = forest.copy()  # unseen rows are predicted later, by the statistics of those that were drawn
         rest = about_rows.at(np.setdiff1d(np.arange(len(rows)), some))
         forest.update(rest.codes, rest.y, sample_weight=rest.weight, n_jobs=settings.n_jobs, **rest.row_data)
     model = BoostedNumbers(centres, centres.link, own, forest, chains)

@@ -125,7 +125,7 @@ class EnsembleStructure:
         left_out = np.full_like(by_boosting, np.nan)
         for each in _each(self._parts(rows, boosted.fold, known)):
             left_out[each] = mix(by_forest[each], by_boosting[each], weight_by(known & ~each))
-        centres = Centres(boosted.trees, link, forest, weight_by(known))
+        centres = Centres(boosted.trees, link, forest, weight_by(known), boosted.lined)
         return fit_residuals(
             rows, left_out, centres, boosted.chains, target, schema, settings, self.boost.residuals(target)
         )

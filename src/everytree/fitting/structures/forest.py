@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
@@ -16,13 +17,28 @@ from everytree.fitting.given import GivenRows, Settings
 from everytree.fitting.structures.growing import grow_trees
 from everytree.fitting.structures.grown import GrownStructure
 from everytree.fitting.structures.origin import Origin, digest_with_groups
-from everytree.fitting.targets.target import GrowthTarget
+from everytree.fitting.targets.target import GrowthTarget, Target
 from everytree.posterior.counts import count
 from everytree.posterior.rows import Rows
 from everytree.structure.growers import Growth
 from everytree.structure.grown import Grown
 from everytree.tables.schema import Schema
 from everytree.trees.metatree import MetaTree
+
+LONG_TABLE = 10_000
+"""Rows above which leaves of noisy numbers are wider."""
+
+ROWS_OF_LEAF_OF_NOISE = 2
+"""Rows of the smallest of these leaves."""
+
+N_FIRST_TREES = 2
+"""Trees that show how noisy targets are, one of each recipe."""
+
+NOISY = 0.1
+"""Share of the variance that single trees miss above which targets are noisy. Of noise, single rows as leaves miss
+twice as much as there is."""
+
+TINY = np.finfo(np.float64).tiny
 
 
 @dataclass(frozen=True)
@@ -68,11 +84,15 @@ class ForestStructure(GrownStructure):
         Whether every row is predicted by the trees that were not grown on it.
     earlier : EarlierTrees, optional
         The first of the trees, where they are there already.
+    widens_leaves : bool
+        Whether trees of noisy numbers have leaves of no less than `ROWS_OF_LEAF_OF_NOISE` rows where tables are long.
+        The first trees, which show how noisy they are, have not.
     """
 
     growth: Growth
     predict_out_of_bag: bool = False
     earlier: EarlierTrees | None = None
+    widens_leaves: bool = False
 
     def schema(
         self, given: GivenRows, target: GrowthTarget, y: NDArray[Any], weight: FloatArray | None, settings: Settings
@@ -85,8 +105,36 @@ class ForestStructure(GrownStructure):
         grown: list[Grown] = []
         if self.earlier is not None:
             grown = self.earlier.grown(rows, target.counted_by(rows), resolve_n_jobs(settings.n_jobs))
+        growth, widens = self.growth, self._may_widen(rows, target)
         with Progress("growing", len(seeds) - len(grown), bool(settings.verbose)) as progress:
-            grown = [
-                *grown, *grow_trees(rows, target, schema, settings, seeds, progress, self.growth, first=len(grown))
-            ]  # fmt: skip
+            for upto in (min(N_FIRST_TREES, len(seeds)), len(seeds)) if widens else (len(seeds),):
+                if len(grown) >= N_FIRST_TREES and widens and is_noise(grown[:N_FIRST_TREES], rows, target):
+                    growth = replace(growth, min_samples_leaf=ROWS_OF_LEAF_OF_NOISE)
+                more = grow_trees(rows, target, schema, settings, seeds[:upto], progress, growth, first=len(grown))
+                grown = [*grown, *more]
         return grown, grown
+
+    def _may_widen(self, rows: Rows, target: GrowthTarget) -> bool:
+        """Whether leaves are widened where targets are noisy."""
+        return (
+            self.widens_leaves
+            and len(rows) > LONG_TABLE
+            and isinstance(self.growth.grower, str)
+            and isinstance(target, Target)
+            and not target.grow_on(rows).is_classification
+        )
+
+
+def is_noise(grown: Sequence[Grown], rows: Rows, target: GrowthTarget) -> bool:
+    """Whether trees miss more than a share of the variance of the rows that they were not grown on."""
+    grow_on = target.grow_on(rows)
+    y = np.asarray(grow_on.y, dtype=np.float64)
+    weight = np.ones(len(rows)) if grow_on.weight is None else np.asarray(grow_on.weight, dtype=np.float64)
+    missed = total = 0.0
+    for one in grown:
+        ends, own = one.tree.route(rows.codes), one.in_bag
+        of_node, sums = (np.bincount(ends[own], each[own], one.tree.n_nodes) for each in (weight, weight * y))
+        new = ~own & (of_node[ends] > 0.0)
+        missed += float((weight[new] * (y[new] - sums[ends[new]] / of_node[ends[new]]) ** 2).sum())
+        total += float((weight[new] * (y[new] - sums.sum() / max(of_node.sum(), TINY)) ** 2).sum())
+    return missed > NOISY * total

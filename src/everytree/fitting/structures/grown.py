@@ -145,10 +145,10 @@ def _helpful(
 
 
 def _posteriors(kept: Sequence[Grown], tally: Tally, choice: Choice, n_jobs: int) -> list[Posterior]:
-    """The posterior of each structure, with the priors that were chosen."""
+    """The posterior of each structure, with the priors that were chosen; the arrays of the tally are theirs."""
 
     def one(grown: Grown, statistics: FloatArray, n_rows: int) -> Posterior:
-        return Posterior.from_statistics(grown.tree, choice.family, choice.split_prior, statistics, int(n_rows))
+        return Posterior.from_counts(grown.tree, choice.family, choice.split_prior, statistics, int(n_rows))
 
     with ThreadPoolExecutor(n_jobs) as pool:
         return list(pool.map(one, kept, *tally))

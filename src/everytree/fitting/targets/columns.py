@@ -40,7 +40,8 @@ def refuse_missing(labels: NDArray[Any], what: str = "a class") -> None:
     if wrong.any():
         row = int(np.argmax(wrong))
         must = f"which is not {what}: Input y contains NaN, infinity or nothing"  # scikit-learn's words
-        raise ArgumentError("y", f"is {labels[row : row + 1].tolist()[0]!r}, {must}", row=row)
+        n_wrong = f"{np.count_nonzero(wrong):,} of {len(wrong):,} targets are so; leave their rows out of X and y"
+        raise ArgumentError("y", f"is {labels[row : row + 1].tolist()[0]!r}, {must}. {n_wrong}", row=row)
 
 
 def _is_nan(label: Any) -> bool:

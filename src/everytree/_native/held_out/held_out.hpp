@@ -181,7 +181,7 @@ class HeldOut {
                 }
             if (!is_known) sum_rows(held, paths, group);
             if constexpr (!writes_classes)
-                if (!parameters && is_plain_row(held, paths, group) && take_out_row(paths, group)) continue;
+                if (!parameters && is_plain_row(held, paths, group) && take_out_row(held, paths, group)) continue;
             take_out(held, paths, group, parameters);
         }
     }
@@ -217,7 +217,7 @@ class HeldOut {
     }
     // Its density p given the other rows of a node, as for classes, here over the largest on the path. Returns false,
     // and changes nothing, where densities lie too far apart for that.
-    bool take_out_row(const HeldOutPaths& paths, const Group& group) {
+    bool take_out_row(const HeldOutRows& held, const HeldOutPaths& paths, const Group& group) {
         const std::size_t begin = predictions_.size(), n = group.last_node - group.first_node;
         const std::int32_t* const nodes = paths.touched.data() + group.first_node;
         predictions_.resize(begin + n);
@@ -225,7 +225,8 @@ class HeldOut {
         double *const log_density = predictions_.data() + begin, *const density = density_.data() + begin;
         double top = -std::numeric_limits<double>::infinity(), least = std::numeric_limits<double>::infinity();
         for (std::size_t k = 0; k < n; ++k) {
-            log_density[k] = leaf_[static_cast<std::size_t>(nodes[k])] - evidence_(rest_summary_[group.first_node + k]);
+            const double every = leaf_[static_cast<std::size_t>(nodes[k])];
+            log_density[k] = every - leaf_without(held, group, group.first_node + k, every);
             top = std::fmax(top, log_density[k]);
             least = std::fmin(least, log_density[k]);
         }

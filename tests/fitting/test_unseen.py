@@ -392,9 +392,8 @@ class MovedSlow:
     def __init__(self, of_z: Slow, shift: float, scale: float) -> None:
         self.of_z, self.shift, self.scale = of_z, shift, scale
 
-    def of(self, method: str) -> float:
-        assert method == "mean"
-        return self.shift + self.scale * self.of_z.of("mean")
+    def mean(self) -> float:
+        return self.shift + self.scale * self.of_z.mean()
 
     def log_prob(self, y: float) -> float:
         return self.of_z.log_prob((y - self.shift) / self.scale) - np.log(self.scale)

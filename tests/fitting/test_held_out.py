@@ -16,7 +16,7 @@ import everytree.fitting.held_out.predictions
 import everytree.fitting.held_out.sharpness
 import everytree.fitting.held_out.stacking
 import naive_forest
-from cases import CASES, CELLS, Case, examples, families, random_codes, random_tree, rng_for, seeds, take
+from cases import CASE, CASES, CELLS, Case, examples, families, random_codes, random_tree, rng_for, seeds, take
 from everytree import _kernels
 from everytree.families.base import NativeFamily
 from everytree.families.prior_search import Search
@@ -40,6 +40,7 @@ OTHER_PRIORS: dict[str, list[NativeFamily]] = {
     "normal": [et.Normal(-3.0, 0.01, 0.3, 0.05), et.Normal(1.0, 20.0, 9.0, 50.0)],
     "linear": [et.LinearRegression(2, 0.01, 0.4, 0.1), et.LinearRegression(2, 20.0, 9.0, 50.0)],
     "histogram": [et.Histogram(*CELLS[:2], 0.1, CELLS[3]), et.Histogram(CELLS[0], [1.0] * 6, 20.0, CELLS[3])],
+    "survival": [et.Survival(CASE["survival"].family.lengths, shape, 0.25) for shape in (0.5, 12.0)],
     "lognormal": [et.LogNormal(-1.0, 0.01, 0.3), et.LogNormal(1.0, 20.0, 2.0)],
 }
 
@@ -389,6 +390,10 @@ GRIDS: dict[str, tuple[Any, dict[str, list[Any]]]] = {
     "linear": (
         lambda precision, scale: et.LinearRegression(2, precision, 2.0, scale),
         {"precision": [0.1, 3.0], "scale": [0.5, 3.0], "split_prior": [0.3, 0.7]},
+    ),
+    "survival": (
+        lambda shape: et.Survival(CASE["survival"].family.lengths, shape, 0.25),
+        {"shape": [0.5, 4.0], "split_prior": [0.3, 0.7]},
     ),
     "histogram": (
         lambda strength: et.Histogram(*CELLS[:2], strength, CELLS[3]),

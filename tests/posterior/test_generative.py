@@ -12,7 +12,7 @@ from scipy import stats
 
 import everytree as et
 import naive
-from cases import CASE, Case, in_full, random_codes, random_tree, rng_for, take
+from cases import CASE, CELLS, Case, in_full, random_codes, random_tree, rng_for, take
 from everytree.base.words import number_of
 from family_cases import HistogramOf
 
@@ -101,6 +101,16 @@ def cdf_of_reals(rng: np.random.Generator, log_prob: Callable[[np.ndarray], np.n
     return float((high - low) / 2 * (WEIGHTS * density).sum())
 
 
+def cdf_of_cells(rng: np.random.Generator, log_prob: Callable[[np.ndarray], np.ndarray], y: float) -> float:
+    """The integral of a density that jumps at the edges of cells, from one edge to the next."""
+    del rng
+    angles = np.arctan([-np.inf, *(edge for edge in CELLS[0] if edge < y), y])
+    low, high = angles[:-1, None], angles[1:, None]
+    angle = low + (high - low) * (NODES + 1) / 2
+    density = np.exp(log_prob(np.tan(angle.ravel()))).reshape(angle.shape) / np.cos(angle) ** 2
+    return float(((high - low) / 2 * WEIGHTS * density).sum())
+
+
 def log_prob_of(
     post: et.Posterior, x: np.ndarray, row_data: dict[str, np.ndarray]
 ) -> Callable[[np.ndarray], np.ndarray]:
@@ -114,7 +124,8 @@ def log_prob_of(
 
 
 CDF = {
-    "exponential": cdf_of_times, "normal": cdf_of_reals, "linear": cdf_of_reals, "lognormal": cdf_of_times
+    "exponential": cdf_of_times, "normal": cdf_of_reals, "linear": cdf_of_reals, "lognormal": cdf_of_times,
+    "histogram": cdf_of_cells,
 }  # fmt: skip
 
 

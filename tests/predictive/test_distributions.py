@@ -88,7 +88,7 @@ def test_far_tails_of_a_mixture_of_very_different_scales():
         np.testing.assert_allclose(dist.cdf(dist.quantile(p)), p, atol=1e-10)
 
 
-@families
+@in_full
 def test_no_rows_give_empty_answers(case):
     post = et.Posterior(et.MetaTree.complete([0]), case.family)
     row_data = {"inputs": np.zeros((0, 2))} if case.name == "linear" else {}

@@ -13,7 +13,7 @@ from scipy import stats
 
 import everytree as et
 import naive_forest
-from cases import CASES, examples, rng_for, seeds
+from cases import CASES, IN_FULL, examples, rng_for, seeds
 from everytree import _kernels
 from everytree.posterior.forest import Forest
 from everytree.predictive.mixture import Mixture
@@ -228,7 +228,7 @@ def answers(dist: et.Predictive, y: np.ndarray) -> list[np.ndarray]:
     return [*found, dist.crps(y), dist.interval(0.8), dist.interval(0.8, kind="hdi"), dist.variance()]
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if not case.family.has_classes], ids=str)
+@pytest.mark.parametrize("case", [case for case in IN_FULL if not case.family.has_classes], ids=str)
 def test_any_number_of_threads_and_any_rows_together(case):
     """The same bits, for families with and without a kernel."""
     rng = rng_for("threads", case)

@@ -194,3 +194,51 @@ def test_arrays_that_do_not_fit_are_refused(change, message):
     kernel = _kernels.class_grower(**given)
     with pytest.raises(ValueError, match="numbers of rows"):
         grown(kernel, np.array([0, 3]), 0, max_features=1)
+
+
+@pytest.mark.parametrize("random_splits", [False, True])
+@pytest.mark.parametrize("kind", ["classes", "numbers"])
+@pytest.mark.parametrize(("n_rows", "n_columns"), [(400, 3), (6000, 3), (3000, 40)])
+def test_rows_of_a_table_grow_the_tree_that_a_table_of_them_grows(kind, random_splits, n_rows, n_columns):
+    """Whatever stands between them, and wherever small nodes keep their rows: copies of them, or the table itself."""
+    rng = np.random.default_rng([n_rows, n_columns, random_splits])
+    codes = table(rng, n_rows, [50] * n_columns, np.uint8, 0.02)
+    y = (codes[:, 0] > 20).astype(np.int64) ^ (rng.random(n_rows) < 0.2)
+    sample = np.sort(rng.choice(n_rows, n_rows // 2, replace=False))
+
+    def grow_tree(rows: np.ndarray, some: np.ndarray) -> dict[str, np.ndarray]:
+        known = {
+            "codes": np.ascontiguousarray(codes[rows]), "n_codes": np.full(n_columns, 50, dtype=np.int32),
+            "weight": None, "has_missing": np.full(n_columns, True),
+        }  # fmt: skip
+        if kind == "numbers":
+            kernel = _kernels.number_grower(y=y[rows].astype(np.float64) + 0.25, **known)
+        else:
+            kernel = _kernels.class_grower(y=y[rows], n_classes=2, criterion="gini", **known)
+        return grown(kernel, some.astype(np.int64), 7, random_splits=random_splits, max_features=n_columns)
+
+    whole = grow_tree(np.arange(n_rows), sample)
+    alone = grow_tree(sample, np.arange(len(sample)))
+    assert len(whole["feature"]) > 50
+    for name in NAMES:
+        np.testing.assert_array_equal(whole[name], alone[name], err_msg=name)
+
+
+@pytest.mark.parametrize("random_splits", [False, True])
+def test_the_order_of_a_sample_does_not_matter(random_splits):
+    """Sums are exact, so that neither rounding nor where rows are kept depends on it."""
+    rng = np.random.default_rng(5)
+    codes = table(rng, 5000, [60, 3, 200], np.uint8, 0.02)
+    kernel = _kernels.number_grower(
+        codes=codes, n_codes=np.array([60, 3, 200], dtype=np.int32), weight=None, has_missing=np.full(3, True),
+        y=np.sin(codes[:, 0] / 9.0) + rng.normal(0.0, 0.3, 5000),
+    )  # fmt: skip
+    sample = rng.choice(5000, 3000, replace=False)
+    one, other = (
+        grown(kernel, some, 3, random_splits=random_splits, max_features=3, min_samples_leaf=2)
+        for some in (np.sort(sample), sample)
+    )
+    assert len(one["feature"]) > 100
+    other["terminal"] = other["terminal"][np.argsort(sample)]
+    for name in NAMES:
+        np.testing.assert_array_equal(one[name], other[name], err_msg=name)

@@ -75,7 +75,9 @@ def read_online(reader: Reader, kind: type[OnlineForest]) -> OnlineForest:
         "some_missing": reader.array("some_missing", np.uint8, (len(nodes), len(features.kinds))),
         "statistics": np.zeros((len(nodes), 0)),
     }
-    _check_tree_links(reader, nodes, trees.n_trees, counts, len(features.index))
+    is_free = _free_slots(reader, nodes, counts)
+    nodes["left"][is_free] = nodes["right"][is_free] = -1  # whatever the file has there, a free slot has no children
+    _check_tree_links(reader, nodes, is_free, trees.n_trees, counts, len(features.index))
     _check_boxes(reader, arrays)
     state = trees.__getstate__() | {
         "leaves": leaves, "features": features, "arrays": arrays, "counts": counts,
@@ -151,10 +153,16 @@ def _class_weights(reader: Reader, leaves: ClassLists, n: int) -> ClassWeights:
 # ---- checks for the kernel -------------------------------------------------------------------------------------------
 
 
-def _check_tree_links(reader: Reader, nodes: NDArray[Any], n_trees: int, counts: NDArray[np.int64], width: int) -> None:
+def _check_tree_links(
+    reader: Reader,
+    nodes: NDArray[Any],
+    is_free: NDArray[np.bool_],
+    n_trees: int,
+    counts: NDArray[np.int64],
+    width: int,
+) -> None:
     """Check that every slot is free, or in exactly one place of exactly one tree."""
     n = len(nodes)
-    is_free = _free_slots(reader, nodes, counts)
     roots = reader.array("roots", np.int32, (n_trees, 2))
     if counts[N_SEEN] == 0:
         if n or (roots != -1).any():

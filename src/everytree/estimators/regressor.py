@@ -207,9 +207,9 @@ class Regressor(RegressorMixin, MetaEstimator):  # type: ignore[misc]
         return super()._given(X, y, sample_weight, row_data, groups)
 
     @property
-    def _has_baseline(self) -> bool:
-        """Whether a baseline hazard is fitted before trees are grown."""
-        return self.family in NUMBER_FAMILIES and NUMBER_FAMILIES[self.family].needs_baseline
+    def _predicts_curves(self) -> bool:
+        """Whether predictions are curves over time, for which trees are grown in a way of their own."""
+        return self.family in NUMBER_FAMILIES and NUMBER_FAMILIES[self.family].predicts_curves
 
     def target_before_fit(self) -> NumberTarget:
         return NumberTarget(type(self).__name__, self.family, self.prior, self.split_prior)

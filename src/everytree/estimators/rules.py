@@ -20,7 +20,7 @@ from everytree.base.checks import is_auto, positive_number, resolve_n_jobs, whol
 from everytree.base.errors import ArgumentError
 from everytree.base.words import nearest
 from everytree.estimators.parameters import Check, Rule
-from everytree.families.registry import NUMBER_FAMILIES, boosted_families, families_without_baseline
+from everytree.families.registry import NUMBER_FAMILIES, boosted_families, families_of_targets
 from everytree.fitting.structures.origin import Weights
 from everytree.fitting.targets.class_weight import check_class_weight
 from everytree.structure.grow_on import CLASS_CRITERIA, NUMBER_CRITERIA
@@ -76,18 +76,18 @@ def _number_or_function(name: str, value: Any) -> None:
 
 
 def _boosted_family(name: str, value: Any) -> None:
-    _refuse_survival(name, value)
+    _refuse_curves(name, value)
     one_of(boosted_families())(name, value)
 
 
-def _family_without_baseline(name: str, value: Any) -> None:
-    _refuse_survival(name, value)
-    one_of(families_without_baseline())(name, value)
+def _family_of_targets(name: str, value: Any) -> None:
+    _refuse_curves(name, value)
+    one_of(families_of_targets())(name, value)
 
 
-def _refuse_survival(name: str, value: Any) -> None:
+def _refuse_curves(name: str, value: Any) -> None:
     """Say which estimators predict survival curves."""
-    if isinstance(value, str) and value in NUMBER_FAMILIES and NUMBER_FAMILIES[value].needs_baseline:
+    if isinstance(value, str) and value in NUMBER_FAMILIES and NUMBER_FAMILIES[value].predicts_curves:
         raise ArgumentError(name, f"is {value!r}, which is for MetaForestRegressor and MetaTreeRegressor")
 
 
@@ -201,9 +201,9 @@ FAMILY = Rule(
     one_of(NUMBER_FAMILIES),
 )
 PLAIN_FAMILY = Rule(
-    f"{{{', '.join(map(repr, families_without_baseline()))}}}".replace("'", '"'),
+    f"{{{', '.join(map(repr, families_of_targets()))}}}".replace("'", '"'),
     "Leaf model of the target, as in `MetaForestRegressor`; survival curves are for forests and trees.",
-    _family_without_baseline,
+    _family_of_targets,
 )
 BOOSTED_FAMILY = Rule(
     f"{{{', '.join(map(repr, boosted_families()))}}}".replace("'", '"'),

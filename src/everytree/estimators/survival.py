@@ -58,6 +58,6 @@ def check_for_survival(model: Any, defaults: Mapping[str, Any]) -> None:
 
 def check_incremental_survival(model: Any, method: str) -> None:
     """Raise where batches are passed over: the baseline needs the times of rows at once."""
-    if model._has_baseline and method != "partial_fit":
+    if model._predicts_curves and method != "partial_fit":
         must = "is 'survival', which learns from a table: use fit on some of the rows, and partial_fit for the others"
         raise ArgumentError("family", must)

@@ -53,7 +53,7 @@ class Histogram(NativeFamily):
     """
 
     kernel: ClassVar[str] = "histogram"
-    has_cells: ClassVar[bool] = True
+    is_sharpened_by_power: ClassVar[bool] = True
     grows_standardised: ClassVar[bool] = True
     edges: ArrayLike
     shares: ArrayLike

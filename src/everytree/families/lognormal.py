@@ -15,9 +15,7 @@ from everytree.families.base import NativeFamily
 from everytree.families.link import AddedToLogarithm, Link, RowData
 from everytree.families.prior_search import SPLIT_PRIORS, STRENGTHS, Search, search_for, variance_about
 from everytree.families.student import LogStudentMixtures, Students
-from everytree.families.traits import Support
-
-POSITIVE = Support("positive", 0.0, is_open=True)
+from everytree.families.traits import POSITIVE, Support
 
 
 @dataclass(frozen=True, eq=False)

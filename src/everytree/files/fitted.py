@@ -80,7 +80,7 @@ def read_fitted(reader: Reader, model: Any) -> None:
         target = replace(target, input_mean=mean, input_scale=scale)
     factor, batches = _read_weight_factor(reader), _read_batches(reader)
     oob = read_out_of_bag(reader.section("out_of_bag"), target) if "out_of_bag" in reader.values() else None
-    unseen = read_scores(reader, model.has_classes, are_curves=getattr(learnt.family, "needs_baseline", False))
+    unseen = read_scores(reader, model.has_classes, are_curves=learnt.family.predicts_curves)
     model.fitted_ = Fitted(
         target, schema, learnt, choice, row_names, factor, batches, out_of_bag=oob, unseen=unseen,
         helpful=read_helpful(reader, learnt), groups=reader.value("groups", str) if "groups" in reader else None,
@@ -91,7 +91,7 @@ def read_fitted(reader: Reader, model: Any) -> None:
 def _check_numbers(reader: Reader, model: Any, family: NativeFamily, row_names: list[str]) -> None:
     """Check that a regressor's leaves and row data are those of its family."""
     leaves = NUMBER_FAMILIES.get(model.family) if isinstance(model.family, str) else None
-    if leaves is None or not isinstance(family, leaves):
+    if leaves is None or not leaves.makes(family):
         raise reader.error("parameters.family", f"is {model.family!r:.200}, but the leaves are {family}")
     names = [column.name for column in leaves.given_columns]
     optional = [sorted(some) for n in range(len(names) + 1) for some in combinations(names, n)]

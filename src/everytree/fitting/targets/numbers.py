@@ -147,7 +147,7 @@ class NumberTarget(Target):
             )
 
     def learn_inputs(self, schema: Schema, X: Any, used: NDArray[np.bool_] | None) -> Self:
-        if self.leaves.needs_baseline:
+        if self.leaves.predicts_curves:
             return replace(self, code_numbers=numbers_of_codes(schema, X, used, self.owner))
         if not self.has_inputs:
             return self

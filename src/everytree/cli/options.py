@@ -25,8 +25,8 @@ def _check_family(family: str | None) -> str | None:
     if family is not None:
         from everytree.families.registry import NUMBER_FAMILIES  # takes long to import
 
-        if family not in NUMBER_FAMILIES:
-            raise typer.BadParameter(f"must be one of {', '.join(NUMBER_FAMILIES)}, but is {family}")
+        if family not in ("auto", *NUMBER_FAMILIES):
+            raise typer.BadParameter(f"must be auto or one of {', '.join(NUMBER_FAMILIES)}, but is {family}")
     return family
 
 

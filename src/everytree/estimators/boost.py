@@ -11,6 +11,7 @@ from everytree.estimators.base import MetaEstimator
 from everytree.estimators.classifier import Classifier
 from everytree.estimators.parameters import Auto, CategoricalFeatures, estimator, parameter
 from everytree.estimators.regressor import Regressor
+from everytree.families.registry import boosted_families
 from everytree.fitting.structures.boost import BoostStructure
 from everytree.fitting.targets.class_weight import ClassWeight
 from everytree.fitting.targets.numbers import NumberTarget
@@ -109,4 +110,4 @@ class MetaBoostRegressor(_Boost, Regressor):
 
     def target_before_fit(self) -> NumberTarget:
         # The forest of residuals chooses its priors itself.
-        return NumberTarget(type(self).__name__, self.family, "auto", "auto")
+        return NumberTarget(type(self).__name__, self.family, "auto", "auto", boosted_families())

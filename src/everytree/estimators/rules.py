@@ -77,12 +77,12 @@ def _number_or_function(name: str, value: Any) -> None:
 
 def _boosted_family(name: str, value: Any) -> None:
     _refuse_curves(name, value)
-    one_of(boosted_families())(name, value)
+    one_of(["auto", *boosted_families()])(name, value)
 
 
 def _family_of_targets(name: str, value: Any) -> None:
     _refuse_curves(name, value)
-    one_of(families_of_targets())(name, value)
+    one_of(["auto", *families_of_targets()])(name, value)
 
 
 def _refuse_curves(name: str, value: Any) -> None:
@@ -194,29 +194,34 @@ ALPHA = Rule(
 )  # fmt: skip
 GIVEN_ALPHA = Rule("float", "Dirichlet concentration of each class in a leaf.", anything)
 FAMILY = Rule(
-    f"{{{', '.join(map(repr, NUMBER_FAMILIES))}}}".replace("'", '"'),
+    f"{{{', '.join(map(repr, ['auto', *NUMBER_FAMILIES]))}}}".replace("'", '"'),
     """Leaf model of the target: a measurement, a measurement that is linear in the columns of numbers, a count (with
     `exposure`), a time (with `censored`), a number of failures before a success, a positive number whose logarithm
-    is a measurement, a time with a survival curve of any shape (with `event`), or a number of any shape.""",
-    one_of(NUMBER_FAMILIES),
+    is a measurement, a time with a survival curve of any shape (with `event`), or a number of any shape; counts that
+    vary more than their mean (with `exposure`), positive amounts, times at a rate that rises or falls (with
+    `censored`), and 0 or one of these. "auto" takes the best of those that the targets allow on rows left out;
+    `family_` is its name.""",
+    one_of(["auto", *NUMBER_FAMILIES]),
 )
 PLAIN_FAMILY = Rule(
-    f"{{{', '.join(map(repr, families_of_targets()))}}}".replace("'", '"'),
+    f"{{{', '.join(map(repr, ['auto', *families_of_targets()]))}}}".replace("'", '"'),
     "Leaf model of the target, as in `MetaForestRegressor`; survival curves are for forests and trees.",
     _family_of_targets,
 )
 BOOSTED_FAMILY = Rule(
-    f"{{{', '.join(map(repr, boosted_families()))}}}".replace("'", '"'),
+    f"{{{', '.join(map(repr, ['auto', *boosted_families()]))}}}".replace("'", '"'),
     """Of the targets about their centres: what boosting predicts is the mean of a normal, the mean of the logarithm of
-    a lognormal, or the logarithm of the rate of a Poisson count or of an exponential time.""",
+    a lognormal, a gamma, or the logarithm of the rate of counts or times. Histograms have that of a normal as
+    a column.""",
     _boosted_family,
 )
 PRIOR = Rule(
     '"auto" or dict',
     """Parameters of the leaf prior to fix; those not named are chosen. normal: `strength` and `shape` (rows that the
     prior mean and variance are worth) and `noise` (variance in a leaf as a share of that of y); lognormal: `strength`
-    and `noise`, of logarithms; histogram: `strength`; linear: `precision`, `shape`, `noise`; the others: `shape`
-    (events or rows the prior is worth).""",
+    and `noise`, of logarithms; histogram: `strength`; negative_binomial, gamma, weibull: `strength` and `likely_shape`;
+    hurdles: those of their amounts and `zeros` (rows that the prior share of zeros is worth); linear: `precision`,
+    `shape`, `noise`; the others: `shape` (events or rows the prior is worth).""",
     _prior,
 )
 GIVEN_PRIOR = Rule(

@@ -74,7 +74,7 @@ def _values(model: Any, forest: Forest, kept: NDArray[np.int64]) -> tuple[list[F
     if not all(np.isfinite(table[:, 0]).all() for table in values):
         raise ValueError(
             f"some leaves of this {type(model).__name__} have no finite mean, so it cannot be exported; a prior of "
-            f"family {model.family!r} that is worth more rows gives them one"
+            f"family {model.family_!r} that is worth more rows gives them one"
         )
     return values, centre
 

@@ -7,7 +7,7 @@ A family of your own is a subclass of `Family` with `n_statistics` and three vec
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -170,6 +170,8 @@ class NativeFamily(Family):
         columns do not matter.
     predicts_curves : bool
         Whether predictions are curves over time about a baseline that is fitted to a table before trees are grown.
+    is_tried : bool
+        Whether `family="auto"` tries it, where its support holds all targets.
     link : Link or None
         How targets lie about boosted centres; None where the family cannot be boosted.
     """
@@ -186,6 +188,7 @@ class NativeFamily(Family):
     grows_standardised: ClassVar[bool] = False
     has_one_noise: ClassVar[bool] = False
     predicts_curves: ClassVar[bool] = False
+    is_tried: ClassVar[bool] = False
     link: ClassVar[Link | None] = None
     size: int = 0
 
@@ -197,6 +200,11 @@ class NativeFamily(Family):
     ) -> Search:
         """Return the search for conjugate priors centred on the data; `given` fixes some of their parameters."""
         raise TypeError(f"{cls.__name__} is not a family of numbers")
+
+    @classmethod
+    def is_candidate(cls, y: FloatArray, row_names: Iterable[str]) -> bool:
+        """Whether `family="auto"` tries it for these targets, with these row data."""
+        return cls.is_tried and set(row_names) <= set(cls.row_data) and bool(cls.support.holds(y).all())
 
     @classmethod
     def makes(cls, family: object) -> bool:
@@ -309,6 +317,11 @@ class NativeFamily(Family):
         """Draw one y for each row of theta."""
 
     # ---- priors per node ------------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """The value of the parameter `family` by which regressors have such leaves."""
+        return type(self).kernel
 
     @property
     def has_one_prior(self) -> bool:

@@ -45,6 +45,7 @@ class Gamma(OfShapes):
     kernel: ClassVar[str] = "gamma"
     support: ClassVar[Support] = POSITIVE
     grows_standardised: ClassVar[bool] = True
+    is_tried: ClassVar[bool] = True
     link: ClassVar[Link | None] = AddedToLogarithm()
     grid: ClassVar[tuple[float, ...]] = tuple(2.0**power for power in range(-2, 11))
     n_shared: ClassVar[int] = 2

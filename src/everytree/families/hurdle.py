@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, ClassVar
@@ -67,6 +67,10 @@ class Hurdle(NativeFamily):
             object.__setattr__(self, name, value)
         self._freeze()
 
+    @property
+    def name(self) -> str:
+        return f"hurdle_{self.amounts.name}"
+
     def _hyperparameters(self) -> FloatArray:
         parts = [np.atleast_1d(self.alpha)[:, None], np.atleast_1d(self.beta)[:, None], self.amounts.hyper]
         n_nodes = max(map(len, parts))
@@ -125,6 +129,12 @@ def hurdle_before(amounts: type[NativeFamily]) -> type[Hurdle]:
         support = support_with_zero(amounts)
         grows_standardised = True
         has_one_noise = amounts.has_one_noise
+
+        @classmethod
+        def is_candidate(cls, y: FloatArray, row_names: Iterable[str]) -> bool:
+            """Only where there are zeros, and for the amounts that vary: other hurdles are special cases."""
+            above = y[y > 0.0] - float(cls.support.is_whole)
+            return 0 < len(above) < len(y) and not [*row_names] and amounts.is_candidate(above, ())
 
         @classmethod
         def makes(cls, family: object) -> bool:

@@ -50,6 +50,7 @@ class LogNormal(NativeFamily):
     never_negative: ClassVar[tuple[int, ...] | None] = (0,)
     grows_standardised: ClassVar[bool] = True
     has_one_noise: ClassVar[bool] = True
+    is_tried: ClassVar[bool] = True
     link: ClassVar[Link | None] = AddedToLogarithm()
     hyperparameters: ClassVar[tuple[str, ...]] = ("mean", "strength", "sigma")
     mean: ArrayLike = 0.0

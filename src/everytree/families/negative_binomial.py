@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
-from everytree.families.link import Link, LogRateOfCounts, RowData
+from everytree.families.link import Link, LogRateOfOverdispersedCounts, RowData
 from everytree.families.prior_search import overall_rate
 from everytree.families.rates import Poisson
 from everytree.families.shapes import OfShapes
@@ -48,7 +48,8 @@ class NegativeBinomial(OfShapes):
     default_row_data: ClassVar[float] = 1.0
     given_columns: ClassVar[tuple[RowColumn, ...]] = (EXPOSURE,)
     support: ClassVar[Support] = COUNTS
-    link: ClassVar[Link | None] = LogRateOfCounts()
+    is_tried: ClassVar[bool] = True
+    link: ClassVar[Link | None] = LogRateOfOverdispersedCounts()
     grid: ClassVar[tuple[float, ...]] = tuple(2.0**power for power in range(-4, 9))
     n_shared: ClassVar[int] = 2
 

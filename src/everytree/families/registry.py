@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from everytree.base.arrays import FloatArray
 from everytree.families.base import NativeFamily
 from everytree.families.categorical import Bernoulli, Categorical
 from everytree.families.gamma import Gamma
@@ -61,6 +64,11 @@ NUMBER_FAMILIES |= {
     f"hurdle_{name}": hurdle_before(family) for name, family in NUMBER_FAMILIES.items() if can_follow(family)
 }
 """Families of numbers by their name in regressors."""
+
+
+def candidates(among: Iterable[str], y: FloatArray, row_names: Iterable[str]) -> list[str]:
+    """Names of the families that `family="auto"` tries, the plainest first."""
+    return [name for name in among if NUMBER_FAMILIES[name].is_candidate(y, row_names)]
 
 
 def boosted_families() -> list[str]:

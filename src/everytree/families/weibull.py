@@ -46,6 +46,7 @@ class Weibull(OfShapes):
     support: ClassVar[Support] = POSITIVE
     is_scored_by_log: ClassVar[bool] = True
     grows_standardised: ClassVar[bool] = True
+    is_tried: ClassVar[bool] = True
     link: ClassVar[Link | None] = LogRateOfTimes()
     grid: ClassVar[tuple[float, ...]] = tuple(2.0 ** (power / 2.0) for power in range(-4, 9))
     n_shared: ClassVar[int] = 1

@@ -112,13 +112,13 @@ CASES = [
         lambda r, n: (r.weibull(1.5, n), {"censored": r.integers(0, 2, n)}),
     ),
     Case(
-        "hurdle_poisson", et.Hurdle(et.Poisson(2.0, 1.5), 0.75, 0.5),
-        naive_families.Hurdle(naive_families.Poisson(2.0, 1.5), 0.75, 0.5, 1),
+        "hurdle_poisson", et.Hurdle(et.Poisson(2.0, 1.5), 3.0, 2.0),
+        naive_families.Hurdle(naive_families.Poisson(2.0, 1.5), 3.0, 2.0, 1),
         _plain(lambda r, n: r.poisson(1.5, n)),
     ),
     Case(
-        "hurdle_gamma", et.Hurdle(et.Gamma(*SHAPES), 0.75, 0.5),
-        naive_families.Hurdle(naive_families.Gamma(*SHAPES), 0.75, 0.5, 0),
+        "hurdle_gamma", et.Hurdle(et.Gamma(*SHAPES), 3.0, 2.0),
+        naive_families.Hurdle(naive_families.Gamma(*SHAPES), 3.0, 2.0, 0),
         _plain(lambda r, n: np.where(r.random(n) < 0.4, 0.0, r.gamma(2.0, 0.8, n))),
     ),
 ]  # fmt: skip
@@ -206,9 +206,11 @@ ARRAYS = ("split_prob", "leaf_log_evidence", "subtree_log_evidence", "statistics
 
 def collapse(family: et.Family, statistics: NDArray[Any]) -> NDArray[Any]:
     """Statistics with every (value, rest) pair replaced by its sum, so that they add as plain numbers."""
+    amounts = getattr(family, "amounts", family)
     n_plain = {et.Normal: 0, et.Poisson: 0, et.LogNormal: 0, et.LinearRegression: 1}.get(
-        type(family), statistics.shape[-1]
+        type(amounts), statistics.shape[-1]
     )
+    n_plain += 2 * (amounts is not family and n_plain < statistics.shape[-1])
     pairs = statistics[..., n_plain::2] + statistics[..., n_plain + 1 :: 2]
     return np.concatenate([statistics[..., :n_plain], pairs], axis=-1)
 

@@ -82,6 +82,15 @@ def cdf_of_counts(rng: np.random.Generator, log_prob: Callable[[np.ndarray], np.
     return prob[:-1].sum() + rng.random() * prob[-1]
 
 
+def cdf_of_amounts(rng: np.random.Generator, log_prob: Callable[[np.ndarray], np.ndarray], y: float) -> float:
+    """The probability of 0, and the integral of a density that may be infinite there: target = y * share^8."""
+    zero = float(np.exp(log_prob(np.zeros(1)))[0])
+    if y == 0.0:
+        return zero * rng.random()
+    share = (NODES + 1) / 2
+    return zero + float((4.0 * WEIGHTS * y * share**7 * np.exp(log_prob(y * share**8))).sum())
+
+
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(200)
 
 
@@ -125,7 +134,7 @@ def log_prob_of(
 
 CDF = {
     "exponential": cdf_of_times, "normal": cdf_of_reals, "linear": cdf_of_reals, "lognormal": cdf_of_times,
-    "histogram": cdf_of_cells,
+    "histogram": cdf_of_cells, "gamma": cdf_of_amounts, "weibull": cdf_of_amounts, "hurdle_gamma": cdf_of_amounts,
 }  # fmt: skip
 
 
@@ -206,8 +215,8 @@ PARAMETERS: dict[str, Callable[[np.ndarray], list[tuple[np.ndarray, Any]]]] = { 
     "gamma": lambda t: [(t[t[:, 0] == 0.5, 1], stats.gamma(2.375, scale=1.0 / 4.125)), *drawn_shapes(t[:, 0])],
     "weibull": lambda t: [(t[t[:, 0] == 1.0, 1], stats.gamma(2.75, scale=1.0 / 2.625)), *drawn_shapes(t[:, 0])],
     "negative_binomial": lambda t: [(t[t[:, 0] == 1.0, 1], stats.beta(2.75, 2.625)), *drawn_shapes(t[:, 0])],
-    "hurdle_poisson": lambda t: [(t[:, 0], stats.beta(0.75, 0.5)), (t[:, 1], stats.gamma(2.0, scale=1 / 1.5))],
-    "hurdle_gamma": lambda t: [(t[:, 0], stats.beta(0.75, 0.5)), *drawn_shapes(t[:, 1])],
+    "hurdle_poisson": lambda t: [(t[:, 0], stats.beta(3.0, 2.0)), (t[:, 1], stats.gamma(2.0, scale=1 / 1.5))],
+    "hurdle_gamma": lambda t: [(t[:, 0], stats.beta(3.0, 2.0)), *drawn_shapes(t[:, 1])],
 }
 
 
@@ -303,7 +312,9 @@ def test_targets_follow_the_parameters_of_their_leaf(case):
 
 # ---- shapes and seeds --------------------------------------------------------------------------------------
 
-WIDTH = {"categorical": (3,), "normal": (2,), "linear": (3,), "lognormal": (2,), "histogram": (6,)}
+WIDTH = {"categorical": (3,), "normal": (2,), "linear": (3,), "lognormal": (2,), "histogram": (6,)} | {
+    "gamma": (2,), "weibull": (2,), "negative_binomial": (2,), "hurdle_poisson": (2,), "hurdle_gamma": (3,),
+}  # fmt: skip
 
 
 @in_full

@@ -21,22 +21,12 @@ BUFFER_BYTES = 2**20
 
 @dataclass(frozen=True)
 class ArrowFiles:
-    """Parquet or Feather files, opened.
-
-    Attributes
-    ----------
-    files : Files
-    dataset : pyarrow.dataset.Dataset
-    threads : bool
-        Whether pyarrow reads by its threads.
-    part_bytes : int or None
-        That a part may take, roughly.
-    """
+    """Parquet or Feather files, opened."""
 
     files: Files
-    dataset: Any
-    threads: bool = True
-    part_bytes: int | None = None
+    dataset: Any  # pyarrow.dataset.Dataset
+    threads: bool = True  # whether pyarrow reads by its threads
+    part_bytes: int | None = None  # that a part may take, roughly
 
     @cached_property
     def columns(self) -> list[str]:

@@ -42,21 +42,12 @@ class FilesError(ValueError):
 
 @dataclass(frozen=True)
 class Files:
-    """Files of one format, which are one table.
-
-    Attributes
-    ----------
-    paths : list of str
-    base : str
-        Folders below it that are named "column=value" say what a column is for all their files.
-    format : str
-    content : bytes or None
-        Of the only file, where it can be read once alone; its path is then what errors call it.
-    """
+    """Files of one format, which are one table."""
 
     paths: list[str]
-    base: str
+    base: str  # folders below it that are named "column=value" say what a column is for all their files
     format: str
+    # of the only file, where it can be read once alone; its path is then what errors call it
     content: bytes | None = None
 
     def open(self, path: str) -> BinaryIO:
@@ -72,21 +63,12 @@ class Files:
 
 @dataclass(frozen=True)
 class Part:
-    """Some rows of a file.
-
-    Attributes
-    ----------
-    path : str
-    table : pyarrow.Table
-    first_line : int or None
-        Line of the first row, where each row is one line of text.
-    as_written : mapping of str to pyarrow.ChunkedArray
-        Columns as they stand in the file, where they were asked for: those of text files are text.
-    """
+    """Some rows of a file."""
 
     path: str
-    table: Any
-    first_line: int | None = None
+    table: Any  # pyarrow.Table
+    first_line: int | None = None  # line of the first row, where each row is one line of text
+    # pyarrow.ChunkedArray: columns as they stand in the file, where they were asked for: those of text files are text
     as_written: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -10,20 +10,11 @@ from everytree.tables.reading import Table
 
 @dataclass(frozen=True)
 class Shape:
-    """The shape of one batch.
+    """The shape of one batch."""
 
-    Attributes
-    ----------
-    names : tuple of str, or None
-        Of the columns.
-    n_columns : int
-    besides : frozenset of str
-        What is known of each row besides its features: "y", "sample_weight", "exposure", ...
-    """
-
-    names: tuple[str, ...] | None
+    names: tuple[str, ...] | None  # of the columns
     n_columns: int
-    besides: frozenset[str]
+    besides: frozenset[str]  # what is known of each row besides its features: "y", "sample_weight", "exposure", ...
 
     @classmethod
     def of(cls, table: Table, besides: Iterable[str]) -> Shape:

@@ -34,20 +34,12 @@ SAMPLE_ROWS = 100_000
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows drawn from all, every one with the same chance, in their order.
-
-    Attributes
-    ----------
-    table : Table
-    y : (n_rows,) array or None
-    weight : (n_rows,) float64 or None
-    row_data : dict of (n_rows,) arrays
-    """
+    """Rows drawn from all, every one with the same chance, in their order."""
 
     table: Table
-    y: NDArray[Any] | None
-    weight: FloatArray | None
-    row_data: Columns
+    y: NDArray[Any] | None  # (n_rows,) array
+    weight: FloatArray | None  # (n_rows,)
+    row_data: Columns  # dict of (n_rows,) arrays
 
 
 class SchemaSketch:

@@ -30,20 +30,11 @@ NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 @dataclass(frozen=True)
 class TextFiles:
-    """Text files, opened.
-
-    Attributes
-    ----------
-    files : Files
-    reader : TextReader
-        How each of them is read.
-    part_bytes : int or None
-        Of text that make a part.
-    """
+    """Text files, opened."""
 
     files: Files
-    reader: TextReader
-    part_bytes: int | None = None
+    reader: TextReader  # how each of them is read
+    part_bytes: int | None = None  # of text that make a part
 
     @cached_property
     def columns(self) -> list[str]:

@@ -50,30 +50,17 @@ THOUSANDS = re.compile(rb"-?[1-9]\d{0,2},\d{3}")
 
 @dataclass(frozen=True)
 class Reading:
-    """How a table is to be read, where its file does not say.
+    """How a table is to be read, where its file does not say."""
 
-    Attributes
-    ----------
-    format : str or None
-        One of `NAMES`, for streams and for names without a suffix that tells.
-    has_header : bool
-        Whether the first line of a text file names the columns; else they are `column1`, `column2`, ...
-    delimiter : str or None
-        Between the values of a line; None for the comma or tab of the format.
-    types : mapping of str to {"text", "number", "boolean", "date"}
-        What columns of a text file are known to be, whatever their values look like.
-    limit : int or None
-        Bytes of memory that its rows may take.
-    progress : bool
-        Whether to show how far reading has come.
-    """
-
-    format: str | None = None
+    format: str | None = None  # one of `NAMES`, for streams and for names without a suffix that tells
+    # whether the first line of a text file names the columns; else they are `column1`, `column2`, ...
     has_header: bool = True
-    delimiter: str | None = None
+    delimiter: str | None = None  # between the values of a line; None for the comma or tab of the format
+    # {"text", "number", "boolean", "date"}: what columns of a text file are known to be, whatever their values look
+    # like
     types: Mapping[str, str] = field(default_factory=dict)
-    limit: int | None = None
-    progress: bool = False
+    limit: int | None = None  # bytes of memory that its rows may take
+    progress: bool = False  # whether to show how far reading has come
 
 
 @dataclass(frozen=True)

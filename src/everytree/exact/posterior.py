@@ -54,20 +54,13 @@ Continuation = Callable[[list[NDArray[np.int64]]], ArrayLike]
 
 @dataclass(frozen=True)
 class ContinuedRegions:
-    """Regions at the maximum depth, each set of conditions once.
+    """Regions at the maximum depth, each set of conditions once."""
 
-    Attributes
-    ----------
-    start, column, codes
-        Conditions `start[i] .. start[i + 1]` are those of region i: each a column and the codes it may have.
-    weight : (n_regions,) float64
-        Posterior probability that the region is in the tree.
-    """
-
+    # Conditions `start[i] .. start[i + 1]` are those of region i: each a column and the codes it may have.
     start: NDArray[np.int64]
     column: NDArray[np.int32]
     codes: NDArray[np.uint64]
-    weight: FloatArray
+    weight: FloatArray  # (n_regions,): posterior probability that the region is in the tree
 
     def __len__(self) -> int:
         return len(self.start) - 1

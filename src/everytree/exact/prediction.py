@@ -44,21 +44,12 @@ class Limits:
     """How much is kept for predictions.
 
     They follow from the seconds given to the fit, not from a clock, so that a fitted posterior always answers the same.
-
-    Attributes
-    ----------
-    max_leaves, max_numbers : int
-        Leaf regions, and entries of tables.
-    max_steps : float
-        Additions to cells of tables.
-    seconds : float or None
-        What they follow from; None where only memory sets limits.
     """
 
-    max_leaves: int
+    max_leaves: int  # leaf regions, and entries of tables
     max_numbers: int
-    max_steps: float
-    seconds: float | None
+    max_steps: float  # additions to cells of tables
+    seconds: float | None  # what they follow from; None where only memory sets limits
 
     @classmethod
     def within(cls, seconds: float | None) -> Limits:
@@ -101,25 +92,15 @@ class Columns:
 
 @dataclass(frozen=True)
 class Leaves:
-    """Leaf regions, each set of conditions once.
+    """Leaf regions, each set of conditions once."""
 
-    Attributes
-    ----------
-    weight : (n_leaves,) float64
-        Posterior probability that the region is a leaf of the tree.
-    statistics : (n_leaves, n_statistics) float64
-    start, column, codes
-        Conditions `start[i] .. start[i + 1]` are those of leaf i: each a column and the codes it may have.
-    left_out : float
-        Posterior mass of the leaves left out; no row loses more than that.
-    """
-
-    weight: FloatArray
-    statistics: FloatArray
+    weight: FloatArray  # (n_leaves,): posterior probability that the region is a leaf of the tree
+    statistics: FloatArray  # (n_leaves, n_statistics)
+    # Conditions `start[i] .. start[i + 1]` are those of leaf i: each a column and the codes it may have.
     start: NDArray[np.int64]
     column: NDArray[np.int32]
     codes: NDArray[np.uint64]
-    left_out: float
+    left_out: float  # posterior mass of the leaves left out; no row loses more than that
 
     @classmethod
     def of(cls, engine: _kernels.Exact, n_statistics: int, threshold: float, with_unknown: bool) -> Leaves:

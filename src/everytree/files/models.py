@@ -33,18 +33,10 @@ from everytree.tables.schema import Schema
 
 
 class Table(NamedTuple):
-    """Description of the table, read before its model.
-
-    Attributes
-    ----------
-    schema : Schema
-    row_names : list of str
-        Names of the row data that fit was given.
-    is_classes : bool
-    """
+    """Description of the table, read before its model."""
 
     schema: Schema
-    row_names: list[str]
+    row_names: list[str]  # names of the row data that fit was given
     is_classes: bool
 
 

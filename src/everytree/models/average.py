@@ -21,12 +21,7 @@ from everytree.predictive.predictive import Predictive
 
 @dataclass
 class AverageModel(UpdatableModel):
-    """A forest of posteriors over pruned trees; one tree is a forest too.
-
-    Attributes
-    ----------
-    forest : Forest
-    """
+    """A forest of posteriors over pruned trees; one tree is a forest too."""
 
     forest: Forest
 

@@ -31,23 +31,12 @@ from everytree.trees.metatree import MetaTree
 
 @dataclass
 class ExactModel(UpdatableModel):
-    """Every tree and every choice of splits over the codes of a schema.
+    """Every tree and every choice of splits over the codes of a schema."""
 
-    Attributes
-    ----------
-    posterior : ExactPosterior
-        Its codes have one more for missing values where a column had some at fit.
-    has_missing : (n_features,) bool
-    n_codes : (n_features,) int64
-        Codes of the schema; larger ones are unknown.
-    rows : Rows
-        The rows that were fitted: adding rows fits all of them again.
-    """
-
-    posterior: ExactPosterior
-    has_missing: NDArray[np.bool_]
-    n_codes: NDArray[np.int64]
-    rows: Rows
+    posterior: ExactPosterior  # its codes have one more for missing values where a column had some at fit
+    has_missing: NDArray[np.bool_]  # (n_features,)
+    n_codes: NDArray[np.int64]  # (n_features,): codes of the schema; larger ones are unknown
+    rows: Rows  # the rows that were fitted: adding rows fits all of them again
 
     kind = "exact"
 

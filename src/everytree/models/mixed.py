@@ -31,22 +31,12 @@ from everytree.predictive.predictive import Predictive
 
 @dataclass(frozen=True)
 class MixedClasses(Model):
-    """Probabilities of classes by a forest and by boosted trees: the weighted mean of their logarithms.
-
-    Attributes
-    ----------
-    forest : Forest
-    boosted : BoostedClasses
-    weight : float
-        Of the boosted trees; the forest has the rest.
-    sharpness : float
-        Power of the mixed probabilities.
-    """
+    """Probabilities of classes by a forest and by boosted trees: the weighted mean of their logarithms."""
 
     forest: Forest
     boosted: BoostedClasses
-    weight: float
-    sharpness: float
+    weight: float  # of the boosted trees; the forest has the rest
+    sharpness: float  # power of the mixed probabilities
 
     kind = "mixed classes"
 

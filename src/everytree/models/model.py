@@ -30,36 +30,16 @@ Scale = Literal["prediction", "trees"]
 
 @dataclass(frozen=True)
 class Parts:
-    """Components of a model; one that a model does not have is None.
+    """Components of a model; one that a model does not have is None."""
 
-    Attributes
-    ----------
-    forest : Forest or None
-        Trees whose predictions are averaged.
-    additive : AdditiveTrees or None
-        Trees whose values are added to scores.
-    lined : LinedTrees or None
-        Boosted trees whose nodes are lines; their scores add to those of `additive`.
-    weight : float
-        Of the scores; the forest beside them has the rest.
-    sharpness : float
-        Of the mixture of both.
-    residuals : Forest or None
-        Model of the residuals of out-of-fold predictions; its last column is the centre.
-    centre : Schema or None
-        Of the centre as a column.
-    exact : ExactPosterior or None
-        The sum over every tree and every choice of splits.
-    """
-
-    forest: Forest | None = None
-    additive: AdditiveTrees | None = None
-    weight: float = 1.0
-    sharpness: float = 1.0
-    residuals: Forest | None = None
-    centre: Schema | None = None
-    exact: ExactPosterior | None = None
-    lined: LinedTrees | None = None
+    forest: Forest | None = None  # trees whose predictions are averaged
+    additive: AdditiveTrees | None = None  # trees whose values are added to scores
+    weight: float = 1.0  # of the scores; the forest beside them has the rest
+    sharpness: float = 1.0  # of the mixture of both
+    residuals: Forest | None = None  # model of the residuals of out-of-fold predictions; its last column is the centre
+    centre: Schema | None = None  # of the centre as a column
+    exact: ExactPosterior | None = None  # the sum over every tree and every choice of splits
+    lined: LinedTrees | None = None  # boosted trees whose nodes are lines; their scores add to those of `additive`
 
     @property
     def averaged(self) -> Forest:
@@ -69,20 +49,11 @@ class Parts:
 
 
 class Model(ABC):
-    """A fitted model, which predicts rows of codes.
+    """A fitted model, which predicts rows of codes."""
 
-    Attributes
-    ----------
-    kind : str
-        Its name in files.
-    has_contributions : bool
-        Whether predictions can be divided among the columns.
-    of_trees : str or None
-        Scale of sums over trees, where it is not that of predictions: a "score" of classes, or a "centre".
-    """
-
-    kind: ClassVar[str]
-    has_contributions: ClassVar[bool] = True
+    kind: ClassVar[str]  # its name in files
+    has_contributions: ClassVar[bool] = True  # whether predictions can be divided among the columns
+    # scale of sums over trees, where it is not that of predictions: a "score" of classes, or a "centre"
     of_trees: ClassVar[str | None] = None
 
     @property

@@ -35,20 +35,11 @@ ROWS_AT_ONCE = 4096
 
 @dataclass(frozen=True)
 class Member:
-    """Trees that share a baseline, and the relative hazards by which they see rows.
-
-    Attributes
-    ----------
-    baseline : Baseline
-    offset : Offset or None
-        None where every row has the relative hazard 1.
-    forest : Forest
-        Of leaves that count positions in the cells of the baseline.
-    """
+    """Trees that share a baseline, and the relative hazards by which they see rows."""
 
     baseline: Baseline
-    offset: Offset | None
-    forest: Forest
+    offset: Offset | None  # None where every row has the relative hazard 1
+    forest: Forest  # of leaves that count positions in the cells of the baseline
 
     def log_hazard(self, codes: NDArray[Any]) -> FloatArray:
         """(n_rows,) logarithm of each row's relative hazard."""
@@ -86,16 +77,9 @@ class Member:
 
 @dataclass
 class SurvivalModel(UpdatableModel):
-    """The equal mean of the survival curves of some groups of trees, sharpened.
+    """The equal mean of the survival curves of some groups of trees, sharpened."""
 
-    Attributes
-    ----------
-    members : sequence of Member
-        Baselines of all have the same knots.
-    sharpening : Sharpening
-    """
-
-    members: Sequence[Member]
+    members: Sequence[Member]  # baselines of all have the same knots
     sharpening: Sharpening
 
     kind = "survival"

@@ -22,17 +22,10 @@ from everytree.trees.metatree import MetaTree
 
 
 class Tally(NamedTuple):
-    """The counted statistics without the trees: small to send where the receiver has the trees.
+    """The counted statistics without the trees: small to send where the receiver has the trees."""
 
-    Attributes
-    ----------
-    statistics : list of (n_nodes, n_statistics) float64
-        One table per tree.
-    n_rows : (n_trees,) int64
-    """
-
-    statistics: list[FloatArray]
-    n_rows: NDArray[np.int64]
+    statistics: list[FloatArray]  # list of (n_nodes, n_statistics) float64: one table per tree
+    n_rows: NDArray[np.int64]  # (n_trees,)
 
     @classmethod
     def of_nothing(cls, trees: Sequence[MetaTree], family: NativeFamily) -> Tally:

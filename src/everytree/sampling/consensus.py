@@ -15,22 +15,11 @@ Member = tuple[float, Posterior, int]
 
 @dataclass(frozen=True)
 class ConsensusNode:
-    """A region of the consensus tree.
+    """A region of the consensus tree."""
 
-    Attributes
-    ----------
-    in_tree : float
-        Posterior probability that the tree has all splits above, in this order.
-    prob : float
-        Given that, the probability of the split below; 0 at a leaf.
-    feature, threshold : int
-        The split; -1 at a leaf, threshold -1 for one into all categories.
-    children : tuple of ConsensusNode
-    """
-
-    in_tree: float
-    prob: float = 0.0
-    feature: int = -1
+    in_tree: float  # posterior probability that the tree has all splits above, in this order
+    prob: float = 0.0  # given that, the probability of the split below; 0 at a leaf
+    feature: int = -1  # the split; -1 at a leaf, threshold -1 for one into all categories
     threshold: int = -1
     children: tuple[ConsensusNode, ...] = ()
 

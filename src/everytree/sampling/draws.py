@@ -31,29 +31,18 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Draws(Recorded):
-    """Numbers of every draw, by chain.
-
-    Attributes
-    ----------
-    log_evidence : (n_chains, n_draws) float64
-        Log evidence of the structure, its prunings and leaves summed out.
-    n_leaves : (n_chains, n_draws) float64
-        Expected number of leaves, over the prunings of the structure.
-    used : (n_chains, n_draws, n_features) float64
-        Probability that each column is used, over the prunings of the structure.
-    root_column, root_code : (n_chains, n_draws) int32
-        The split of the root; -1 where it has none.
-    own, hotter, colder : (n_chains, n_draws, n_temperatures) float64
-        Log evidence of the structure at each power of the evidence, at that power and at the ones before and after.
-    """
+    """Numbers of every draw, by chain."""
 
     time_axis: ClassVar[int] = 1
 
-    log_evidence: FloatArray
-    n_leaves: FloatArray
+    log_evidence: FloatArray  # (n_chains, n_draws): log evidence of the structure, its prunings and leaves summed out
+    n_leaves: FloatArray  # (n_chains, n_draws): expected number of leaves, over the prunings of the structure
+    # (n_chains, n_draws, n_features): probability that each column is used, over the prunings of the structure
     used: FloatArray
-    root_column: NDArray[np.int32]
+    root_column: NDArray[np.int32]  # (n_chains, n_draws) int32: the split of the root; -1 where it has none
     root_code: NDArray[np.int32]
+    # (n_chains, n_draws, n_temperatures): log evidence of the structure at each power of the evidence, at that power
+    # and at the ones before and after
     own: FloatArray
     hotter: FloatArray
     colder: FloatArray
@@ -74,22 +63,16 @@ class Draws(Recorded):
 
 @dataclass(frozen=True)
 class Structures(Recorded):
-    """Structures in level order, one after another.
+    """Structures in level order, one after another."""
 
-    Attributes
-    ----------
-    sizes : (n_structures,) int64
-    feature, code, first_child, n_children : (n_nodes,) int32
-        As in `MetaTree`; the code is the threshold, the single category, or -1 for a split into all categories.
-    split_prior, split_prob : (n_nodes,) float64
-        Prior and posterior probability that a node is split, given that it is in the tree; 0 at terminals.
-    """
-
-    sizes: NDArray[np.int64]
+    sizes: NDArray[np.int64]  # (n_structures,)
+    # (n_nodes,) int32: as in `MetaTree`; the code is the threshold, the single category, or -1 for a split into all
+    # categories
     feature: NDArray[np.int32]
     code: NDArray[np.int32]
     first_child: NDArray[np.int32]
     n_children: NDArray[np.int32]
+    # (n_nodes,): prior and posterior probability that a node is split, given that it is in the tree; 0 at terminals
     split_prior: FloatArray
     split_prob: FloatArray
 

@@ -21,12 +21,7 @@ N_BATCHES = 10
 
 @dataclass(frozen=True)
 class EvidenceEstimate:
-    """Log evidence with its standard error.
-
-    Attributes
-    ----------
-    value, error : float
-    """
+    """Log evidence with its standard error."""
 
     value: float
     error: float

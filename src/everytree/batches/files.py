@@ -25,12 +25,7 @@ COMPRESSION = 5
 
 
 class FilesError(ValueError):
-    """Files that are no table together.
-
-    Parameters
-    ----------
-    problem : str
-    """
+    """Files that are no table together."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(problem)

@@ -26,12 +26,7 @@ BLOCK, MAX_BLOCK = 2**20, 2**31 - 1
 class TextError(ValueError):
     """A text file that cannot be read as it should be.
 
-    Parameters
-    ----------
-    name : str
-        Of the file.
-    line : int or None
-    problem : str
+    `name`: of the file.
     """
 
     def __init__(self, name: str, line: int | None, problem: str) -> None:

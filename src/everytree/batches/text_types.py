@@ -17,10 +17,7 @@ def known_types(schema: Any) -> dict[str, Any]:
 class SeenTypes:
     """Types that hold all values so far.
 
-    Attributes
-    ----------
-    types : dict of str to pyarrow.DataType
-        Without columns in which nothing but missing values was seen.
+    `types`: without columns in which nothing but missing values was seen.
     """
 
     def __init__(self) -> None:

@@ -113,16 +113,9 @@ class OpenTable:
     ) -> Iterator[TableRows]:
         """All rows in their order, part by part.
 
-        Parameters
-        ----------
-        columns : sequence of str, optional
-            Those that are there among these; all by default.
-        keep : sequence of str
-            Columns to be had as they were written, too.
-        types : mapping of str to pyarrow.DataType, optional
-            Of columns of text; by default those that each part tells.
-        dictionaries : bool
-            Whether text of Parquet files comes in dictionaries, which are read faster.
+        `columns`: those that are there among these; all by default. `keep`: columns to be had as they were written,
+        too. `types`: of columns of text; by default those that each part tells. `dictionaries`: whether text of Parquet
+        files comes in dictionaries, which are read faster.
         """
         chosen = None if columns is None else [name for name in self.columns if name in columns]
         n_rows = 0

@@ -117,10 +117,7 @@ class Leaves:
 class Tables:
     """Sums over the leaves that hold a row, found by lookup.
 
-    Attributes
-    ----------
-    left_out : float
-        Posterior mass that no cell holds.
+    `left_out`: posterior mass that no cell holds.
     """
 
     def __init__(self, arrays: tuple[NDArray[Any], ...], width: int, n_codes: Sequence[int], left_out: float) -> None:

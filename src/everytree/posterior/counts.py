@@ -36,14 +36,7 @@ class Tally(NamedTuple):
 def count(trees: Sequence[MetaTree], family: NativeFamily, n_codes: NDArray[Any], rows: Rows, n_jobs: int = 1) -> Tally:
     """Count rows in some trees: the statistics of all nodes, which do not depend on any prior.
 
-    Parameters
-    ----------
-    trees : sequence of MetaTree
-    family : NativeFamily
-    n_codes : (n_features,) int array
-        Known codes; trees leave out rows with other codes in the columns they split on.
-    rows : Rows
-    n_jobs : int
+    `n_codes`, (n_features,) int: known codes; trees leave out rows with other codes in the columns they split on.
     """
     engine, tally = forest_kernel(trees, n_codes), Tally.of_nothing(trees, family)
     _add_rows(engine, family, tally, rows.codes, rows.y, rows.weight, n_jobs, rows.row_data)
@@ -54,13 +47,7 @@ def count(trees: Sequence[MetaTree], family: NativeFamily, n_codes: NDArray[Any]
 def count_placed(tree: MetaTree, family: NativeFamily, ends: NDArray[np.int32], rows: Rows) -> FloatArray:
     """Count rows in one tree whose terminals are known: the statistics of all nodes.
 
-    Parameters
-    ----------
-    tree : MetaTree
-    family : NativeFamily
-    ends : (n_rows,) int32
-        The terminal of each row.
-    rows : Rows
+    `ends`, (n_rows,) int32: the terminal of each row.
     """
     extra = family.pack_rows(rows.row_data, rows.codes) if rows.row_data or family.row_data else None
     statistics = _kernels.placed_statistics(
@@ -97,10 +84,7 @@ class ForestCounts:
     An update costs O(n_rows * depth) per tree and nothing for nodes that no row reaches; evidence and split
     probabilities are computed only by `forest()`. Counts of different rows merge.
 
-    Parameters
-    ----------
-    forest : Forest
-        Supplies trees, leaves and priors, but no rows. With leaves of a built-in family.
+    `forest`: supplies trees, leaves and priors, but no rows. With leaves of a built-in family.
     """
 
     def __init__(self, forest: Forest) -> None:

@@ -31,12 +31,8 @@ class ConsensusNode:
 def consensus_tree(forest: Forest, *, min_prob: float = 0.1) -> ConsensusNode:
     """Return the tree of the most probable splits, region by region.
 
-    Parameters
-    ----------
-    forest : Forest
-        Structures with weights.
-    min_prob : float
-        A region whose most probable split has a probability below this is a leaf.
+    `forest`: structures with weights. `min_prob`: a region whose most probable split has a probability below this is a
+    leaf.
     """
     members = [(float(weight), post, 0) for weight, post in zip(forest.weights, forest.posteriors, strict=True)]
     return _consensus(members, min_prob)

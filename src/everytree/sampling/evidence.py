@@ -30,10 +30,8 @@ class EvidenceEstimate:
 def estimate_evidence(own: FloatArray, hotter: FloatArray, colder: FloatArray) -> EvidenceEstimate:
     """Log evidence at the last power, where the first power is 0.
 
-    Parameters
-    ----------
-    own, hotter, colder : (n_chains, n_draws, n_powers) float64
-        Log q of each structure at its own power, at the one before and at the one after.
+    `own`, `hotter` and `colder`, (n_chains, n_draws, n_powers): log q of each structure at its own power, at the one
+    before and at the one after.
     """
     upward = colder[:, :, :-1] - own[:, :, :-1]
     downward = hotter[:, :, 1:] - own[:, :, 1:]

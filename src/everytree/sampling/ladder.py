@@ -23,11 +23,7 @@ def first_powers(n: int, temperature: float) -> FloatArray:
 def adapted_powers(powers: FloatArray, exchange_rate: FloatArray) -> FloatArray:
     """Powers with the same ends whose neighbours should be rejected equally often.
 
-    Parameters
-    ----------
-    powers : (n,) float64
-    exchange_rate : (n - 1,) float64
-        Mean acceptance probability of an exchange of each power with the next.
+    `powers`: (n,). `exchange_rate`, (n - 1,): mean acceptance probability of an exchange of each power with the next.
     """
     n = len(powers)
     if n < 3:

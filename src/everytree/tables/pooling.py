@@ -51,13 +51,7 @@ class CategoryMeans:
     ) -> CategoryMeans:
         """Estimate the strength of the prior.
 
-        Parameters
-        ----------
-        index : (n_rows,) int64
-            Category of each row, not negative.
-        n_labels : int
-        targets : (n_rows,) float64
-        weight : (n_rows,) float64, optional
+        `index`, (n_rows,) int64: category of each row, not negative. `targets`: (n_rows,). `weight`: (n_rows,).
         """
         weight = np.ones(len(index)) if weight is None else weight
         apart = targets - (weight @ targets / weight.sum() if len(index) else 0.0)

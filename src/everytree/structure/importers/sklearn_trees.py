@@ -23,16 +23,9 @@ def metatree_from_sklearn_tree(
     binary split here, so rows take the same path in both. Where a column has missing values, each split on it has a
     side for them; a split of missing from all other values has an infinite threshold there, and the largest here.
 
-    Parameters
-    ----------
-    tree : sklearn.tree._tree.Tree
-        The `tree_` of a fitted estimator.
-    n_features : int
-        Width of the code tables.
-    has_missing : (n_features,) bool, optional
-        Which columns have missing values; they were NaN for scikit-learn.
-    features : (n_own,) int array, optional
-        Columns that the tree was given, if not all.
+    `tree`: the `tree_` of a fitted estimator. `n_features`: width of the code tables. `has_missing`, (n_features,)
+    bool: which columns have missing values; they were NaN for scikit-learn. `features`, (n_own,) int: columns that the
+    tree was given, if not all.
     """
     order = _level_order(tree.children_left, tree.children_right)
     number = np.empty(len(tree.children_left), dtype=np.int64)

@@ -222,5 +222,5 @@ def test_what_there_is_not_is_refused_by_name():
     with pytest.raises(ValueError, match="partial_fit"):
         made(et.MetaForestRegressor).fit_batches([(X, y)])
     with pytest.raises(ValueError, match="survival curves"):
-        et.to_tables(model)
+        et.export.to_tables(model)
     assert model.effect(0, X).mean.shape[0] > 1

@@ -1,4 +1,4 @@
-"""Files of tables: which of them a path names, what they hold, and how much memory their rows would take."""
+"""Files of tables: which of them a path names, and what they hold."""
 
 from __future__ import annotations
 
@@ -20,8 +20,6 @@ DELIMITERS = {"csv": ",", "tsv": "\t"}
 """The formats that are text, and what is between their values."""
 COMPRESSED = ".gz"
 """After the suffix of a text file."""
-COMPRESSION = 5
-"""How many times as long compressed text is when it is read, roughly."""
 
 
 class FilesError(ValueError):
@@ -125,43 +123,3 @@ def _base_folder(path: str, has_magic: bool) -> str:
         plain = itertools.takewhile(lambda part: not glob.has_magic(part), Path(path).parts)
         return str(Path(*plain))
     return path if os.path.isdir(path) else os.path.dirname(path) or "."
-
-
-# ---- memory ---------------------------------------------------------------------------------------------------------
-
-
-def bytes_in_memory(files: Files) -> int:
-    """Rough size of the rows of files in memory, without reading them; 0 for contents that are in memory already."""
-    return 0 if files.content is not None else sum(_bytes_of_file(path, files.format) for path in files.paths)
-
-
-def _bytes_of_file(path: str, format: str) -> int:
-    size = os.path.getsize(path)
-    if format in DELIMITERS:
-        return size * COMPRESSION if is_compressed(path) else size
-    return _bytes_of_parquet(path) if format == "parquet" else size
-
-
-def _bytes_of_parquet(path: str) -> int:
-    """By its metadata: values that have a width by that, text by its length in the file before it was compressed."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    try:
-        file = parquet.ParquetFile(path, pre_buffer=False)
-    except pa.ArrowException as error:
-        message = str(error).split("\n")[0]
-        raise FilesError(f"{path}: is not a Parquet file that pyarrow can read: {message}") from None
-    with file:
-        footer = file.metadata
-        width = sum(_width(field.type) for field in file.schema_arrow)
-        groups = [footer.row_group(k) for k in range(footer.num_row_groups)]
-        return max(int(footer.num_rows) * width, sum(int(group.total_byte_size) for group in groups))
-
-
-def _width(arrow_type: Any) -> int:
-    """Bytes of a value; of text and the like, what says where it begins."""
-    try:
-        return max(int(arrow_type.bit_width) // 8, 1)
-    except ValueError:
-        return 8

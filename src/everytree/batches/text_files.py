@@ -34,7 +34,6 @@ class TextFiles:
 
     files: Files
     reader: TextReader  # how each of them is read
-    part_bytes: int | None = None  # of text that make a part
 
     @cached_property
     def columns(self) -> list[str]:
@@ -57,9 +56,7 @@ class TextFiles:
         for path in self.files.paths:
             reader = self._of(path)
             with self.files.open(path) as file:
-                for piece in read_ahead(
-                    partial(pieces, file, reader.has_header, self.part_bytes), 1
-                ):  # cut while another is parsed
+                for piece in read_ahead(partial(pieces, file, reader.has_header), 1):  # cut while another is parsed
                     table = self._with_folders(path, reader.read(piece, in_files), names)
                     kept = self._as_written(path, reader, piece, as_written, table.num_rows)
                     yield Part(path, table, _first_line(piece, table.num_rows), kept)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from importlib.metadata import version as version_of
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -129,16 +129,6 @@ Family = Annotated[Families | None, typer.Option(help="Distribution of numbers i
 Trees = Annotated[int | None, typer.Option(metavar="NUMBER", min=1, help="Trees of the forest; 100 by default.")]
 
 
-def _memory(what: str) -> Any:
-    """The option of how much memory a table may take, with what is done where it takes more."""
-    return typer.Option(
-        "--memory", metavar="SIZE", help=f"Such as 2G: a table that takes more is {what}. Half of what is free."
-    )
-
-
-FitMemory = Annotated[str | None, _memory("fitted in batches")]
-UpdateMemory = Annotated[str | None, _memory("added in batches")]
-SampleMemory = Annotated[str | None, _memory("judged by a sample of its rows")]
 Seed = Annotated[int, typer.Option(metavar="NUMBER", min=0, max=2**32 - 1, help="The same seed gives the same model.")]
 
 

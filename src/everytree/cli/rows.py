@@ -45,7 +45,6 @@ class TableRows:
     table: Any  # pyarrow.Table
     stretches: tuple[Stretch, ...]  # where they came from, in their order
     is_text: bool = False  # whether they were read from text
-    drawn: NDArray[np.int64] | None = None  # (n_rows,): which rows of the stretches these are, where they are a sample
     # pyarrow.ChunkedArray: columns to be repeated, as they stand in the file: those of text files are text
     kept: Mapping[str, Any] = field(default_factory=dict)
 
@@ -57,14 +56,8 @@ class TableRows:
     def n_rows(self) -> int:
         return int(self.table.num_rows)
 
-    @property
-    def n_rows_in_all(self) -> int:
-        """Those that a sample was drawn from, too."""
-        return sum(stretch.n_rows for stretch in self.stretches)
-
     def place(self, row: int) -> str:
         """Location of a row in its file, for errors."""
-        row = row if self.drawn is None else int(self.drawn[row])
         which = bisect_right(self._starts, row) - 1
         return self.stretches[which].place(row - self._starts[which])
 

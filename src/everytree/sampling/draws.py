@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from inspect import signature
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -96,3 +97,22 @@ class Structures(Recorded):
         return MetaTree.from_arrays(
             own["feature"], own["first_child"], own["n_children"], own["code"], n_features=n_features
         )
+
+
+def inference_data(draws: Draws, acceptance: Mapping[str, float]) -> Any:
+    """Make ArviZ's `InferenceData`, from ArviZ 1.0 on a `DataTree`, of draws and the shares of accepted proposals."""
+    try:
+        import arviz
+    except ImportError as error:
+        raise ImportError("to_arviz() needs ArviZ: pip install everytree[arviz]") from error
+    shape = draws.log_evidence.shape
+    groups = {
+        "posterior": {"n_leaves": draws.n_leaves, "used": draws.used, "root_column": draws.root_column},
+        "sample_stats": {
+            "lp": draws.log_evidence,
+            **{f"acceptance_{name}": np.full(shape, rate) for name, rate in acceptance.items()},
+        },
+    }
+    if "posterior" in signature(arviz.from_dict).parameters:  # before ArviZ 1.0
+        return arviz.from_dict(**groups, dims={"used": ["column"]})
+    return arviz.from_dict(groups, dims={"used": ["column"]})

@@ -63,10 +63,7 @@ class BatchPasses:
     _mark: Mark = ()
 
     def sketch(
-        self,
-        sketch: SchemaSketch,
-        scan_labels: Callable[[Batch], Labels],
-        note: Callable[[Labels], object],
+        self, sketch: SchemaSketch, scan_labels: Callable[[Batch], Labels], note: Callable[[Labels], object]
     ) -> SchemaSketch:
         """Pass one."""
         self._mark = self.source.mark()

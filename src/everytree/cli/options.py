@@ -39,8 +39,7 @@ FormatOption = Annotated[
     Format | None, typer.Option("--format", help="Of standard input and output, and of names without a known suffix.")
 ]
 Delimiter = Annotated[
-    str | None,
-    typer.Option(metavar="CHARACTER", help="Delimiter of text files; by default a comma, tab or semicolon."),
+    str | None, typer.Option(metavar="CHARACTER", help="Delimiter of text files; by default a comma, tab or semicolon.")
 ]
 Jobs = Annotated[
     int | None,
@@ -84,8 +83,7 @@ OutContributions = Annotated[
 ]
 Row = Annotated[int, typer.Option(metavar="NUMBER", min=0, help="Which row, counted from 0.")]
 Label = Annotated[
-    str | None,
-    typer.Option("--class", metavar="CLASS", help="By default the second of two, or the most probable."),
+    str | None, typer.Option("--class", metavar="CLASS", help="By default the second of two, or the most probable.")
 ]
 OutPage = Annotated[str, typer.Option("--out", "-o", metavar="PAGE", help="Where the page goes.")]
 Refit = Annotated[bool, typer.Option("--refit", help="Score only models that are fitted anew.")]
@@ -112,10 +110,7 @@ Depth = Annotated[int | None, typer.Option(metavar="LEVELS", min=1, help="Depth 
 MinLeaf = Annotated[
     int | None,
     typer.Option(
-        "--min-leaf",
-        metavar="ROWS",
-        min=1,
-        help="Rows of a leaf, at least; 1 by default. Not for ensembles and exact.",
+        "--min-leaf", metavar="ROWS", min=1, help="Rows of a leaf, at least; 1 by default. Not for ensembles and exact."
     ),
 ]
 MaxFeatures = Annotated[

@@ -24,15 +24,7 @@ from everytree.base.checks import positive_number, resolve_n_jobs, whole_number
 from everytree.base.errors import ArgumentError, TooManyRegionsError
 from everytree.base.randomness import RandomSource, random_generator
 from everytree.exact.checks import checked_candidates, checked_codes, checked_family, checked_kinds
-from everytree.exact.prediction import (
-    Columns,
-    LeafPool,
-    Leaves,
-    Limits,
-    Tables,
-    find_leaves,
-    tabulate,
-)
+from everytree.exact.prediction import Columns, LeafPool, Leaves, Limits, Tables, find_leaves, tabulate
 from everytree.exact.regions import BYTES_PER_REGION, KINDS, Kind, count_regions
 from everytree.exact.trees import ExactTree, TreeSearch
 from everytree.families.base import NativeFamily

@@ -12,10 +12,7 @@ from everytree.trees.metatree import MetaTree
 
 
 def metatree_from_sklearn_tree(
-    tree: Any,
-    n_features: int,
-    has_missing: NDArray[np.bool_] | None = None,
-    features: NDArray[Any] | None = None,
+    tree: Any, n_features: int, has_missing: NDArray[np.bool_] | None = None, features: NDArray[Any] | None = None
 ) -> MetaTree:
     """The meta-tree of a fitted scikit-learn tree that was grown on codes.
 

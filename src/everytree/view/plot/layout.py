@@ -9,13 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from everytree.predictive.restricted import time_text
-from everytree.view.describe import (
-    Drawing,
-    DrawnNode,
-    more,
-    number,
-    weight_text,
-)
+from everytree.view.describe import Drawing, DrawnNode, more, number, weight_text
 from everytree.view.plot.axes import matplotlib_module
 
 FONT, SMALL = 7.5, 6.5

@@ -55,7 +55,7 @@ class TextFiles:
         for path in self.files.paths:
             reader = self._of(path)
             with self.files.open(path) as file:
-                for piece in read_ahead(partial(pieces, file, reader.has_header), 1):  # cut while another is parsed
+                for piece in read_ahead(partial(pieces, file, reader.has_header)):  # cut while another is parsed
                     table = self._with_folders(path, reader.read(piece, in_files), names)
                     kept = self._as_written(path, reader, piece, as_written, table.num_rows)
                     yield Part(path, table, _first_line(piece, table.num_rows), kept)

@@ -21,7 +21,7 @@ class Rows:
     codes: NDArray[Any]  # (n_rows, n_features) uint8 or uint16
     y: NDArray[Any]  # (n_rows,)
     weight: FloatArray | None = None  # (n_rows,)
-    # mapping: row data of the family, one entry per row
+    # row data of the family, one entry per row
     row_data: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     # (n_rows,): numbers from 0 on, equal for rows that belong together; None where each row is its own group
     group: NDArray[np.int64] | None = None

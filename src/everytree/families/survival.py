@@ -126,6 +126,11 @@ class Survival(NativeFamily):
         intervals = self.summarise(statistics)[:, : 3 * self.n_intervals].reshape(len(statistics), -1, 3)
         return {name: intervals[:, :, k] for k, name in enumerate(("shape", "rate", "whole"))}
 
+    def log_factors(self, statistics: FloatArray) -> FloatArray:
+        """(n_nodes, 1) logarithm of the mean of one factor for all cells."""
+        parameters = self.posterior_parameters(statistics)
+        return np.asarray(np.log(parameters["shape"][:, :1] / parameters["rate"][:, :1]))
+
     def sample_parameters(self, nodes: NDArray[np.integer], rng: np.random.Generator) -> FloatArray:
         """(n, n_cells) factor of each cell, and then their lengths."""
         n, shape = len(nodes), np.broadcast_to(self.at(nodes).hyper[:, 0], len(nodes))

@@ -23,12 +23,12 @@ from everytree.models.centres import Centres
 from everytree.models.exact import ExactModel
 from everytree.models.mixed import MixedClasses
 from everytree.models.model import Model
+from everytree.models.offsets import OffsetOfColumns
 from everytree.models.survival import Member, SurvivalModel
 from everytree.posterior.forest import Forest
 from everytree.posterior.rows import Rows
 from everytree.survival.baseline import Baseline
 from everytree.survival.curves import Sharpening
-from everytree.survival.offset import Offset
 from everytree.tables.schema import Schema
 
 
@@ -321,7 +321,7 @@ def _read_member(reader: Reader, table: Table) -> Member:
     return Member(Baseline(times, positions, lengths), offset, forest)
 
 
-def _read_offset(reader: Reader, schema: Schema) -> Offset:
+def _read_offset(reader: Reader, schema: Schema) -> OffsetOfColumns:
     first = reader.array("first", np.int64, (schema.n_features + 1,))
     if not np.array_equal(np.diff(first, prepend=0), np.append(0, schema.n_codes.astype(np.int64) + 1)):
         raise reader.error("first", "does not fit the codes of the schema")
@@ -330,7 +330,7 @@ def _read_offset(reader: Reader, schema: Schema) -> Offset:
     centre = reader.value("centre", float)
     if not np.isfinite(centre):
         raise reader.error("centre", f"must be finite, but is {centre}")
-    return Offset(first, values, centre)
+    return OffsetOfColumns(first, values, centre)
 
 
 MAX_MEMBERS = 16

@@ -15,10 +15,9 @@ MAX_ROWS = 10_000
 def mean_prediction(model: Model, rows: Rows, n_jobs: int | None) -> FloatArray | None:
     """(n_outputs,) mean of the predictions of rows by their weights, of counts in one unit of exposure.
 
-    None where it need not be kept, because it follows from the rows in each node, or nothing is explained by it, or
-    where it is not finite.
+    None where it need not be kept, because it follows from the rows in each node, or where it is not finite.
     """
-    if model.is_sum_of_trees or not model.has_contributions:
+    if model.is_sum_of_trees:
         return None
     if len(rows) > MAX_ROWS:
         rows = rows.at(np.sort(np.random.default_rng(0).choice(len(rows), MAX_ROWS, replace=False)))

@@ -75,14 +75,11 @@ class Model(ABC):
     ----------
     kind : str
         Its name in files.
-    has_contributions : bool
-        Whether predictions can be divided among the columns.
     of_trees : str or None
-        Scale of sums over trees, where it is not that of predictions: a "score" of classes, or a "centre".
+        Scale of sums over trees, where it is not that of predictions: a "score" of classes, a "centre", a hazard.
     """
 
     kind: ClassVar[str]
-    has_contributions: ClassVar[bool] = True
     of_trees: ClassVar[str | None] = None
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -14,23 +15,25 @@ from scipy.special import logsumexp
 from everytree import _kernels
 from everytree.base.arrays import FloatArray
 from everytree.base.checks import resolve_n_jobs
-from everytree.base.errors import ArgumentError
 from everytree.base.words import number_of, short_number
-from everytree.explaining.contributions import Contributions
-from everytree.explaining.tree_sums import Asked
+from everytree.explaining.contributions import Contributions, complete
+from everytree.explaining.tree_sums import Asked, average_sum
 from everytree.models.model import Parts, Scale, UpdatableModel
-from everytree.posterior.forest import Forest, pool_nodes
+from everytree.models.offsets import Offset
+from everytree.posterior.forest import Forest, averaged_over_prunings, pool_nodes
 from everytree.posterior.posterior import Posterior
 from everytree.predictive.curves import CurvePredictive
 from everytree.survival.baseline import Baseline
 from everytree.survival.curves import PER_CELL, Sharpening, curves_at
-from everytree.survival.offset import Offset
 from everytree.survival.rows import times_of_rows
 
 NEGLIGIBLE = 1e-12
 """Nodes whose share of a row's mixture is below this are left out: they change no curve by more than that."""
 
 ROWS_AT_ONCE = 4096
+
+LARGEST, N_GRID = 20.0, 2001
+"""Log relative hazards at which restricted means are computed."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +53,16 @@ class Member:
     offset: Offset | None
     forest: Forest
 
-    def log_hazard(self, codes: NDArray[Any]) -> FloatArray:
+    def log_hazard(self, codes: NDArray[Any], n_jobs: int | None) -> FloatArray:
         """(n_rows,) logarithm of each row's relative hazard."""
-        return np.zeros(len(codes)) if self.offset is None else self.offset.log_hazard(codes)
+        return np.zeros(len(codes)) if self.offset is None else self.offset.log_hazard(codes, n_jobs)
+
+    def contributions(self, asked: Asked) -> Contributions:
+        """Contributions to the log relative hazard, and to the mean over trees of the logarithms of factors of leaves."""
+        family = self.forest.family
+        values = [averaged_over_prunings(post, family.log_factors) for post in self.forest.posteriors]
+        found = average_sum(asked, self.forest, values)
+        return found if self.offset is None else found.plus(self.offset.contributions(asked))
 
     def curves(self, codes: NDArray[Any], n_jobs: int | None) -> FloatArray:
         """(n_rows, n_knots) mean survival at the knots of the baseline."""
@@ -68,7 +78,7 @@ class Member:
             )  # fmt: skip
             at_points = _kernels.survival_curves(
                 size=forest.family.size, per_cell=PER_CELL, parameters=pool.summary, start=start, nodes=nodes,
-                log_weights=log_weights, log_hazard=self.log_hazard(some), n_jobs=jobs,
+                log_weights=log_weights, log_hazard=self.log_hazard(some, n_jobs), n_jobs=jobs,
             )  # fmt: skip
             out[begin : begin + len(some)] = curves_at(self.baseline, at_points, self.baseline.times)
         return out
@@ -80,7 +90,7 @@ class Member:
         known = times_of_rows(y, weight, row_data)
         self.forest.update(
             X, self.baseline.position(known.time), weight, n_jobs=n_jobs,
-            censored=1.0 - known.is_event, entry=self.baseline.position(known.entry), log_hazard=self.log_hazard(X),
+            censored=1.0 - known.is_event, entry=self.baseline.position(known.entry), log_hazard=self.log_hazard(X, n_jobs),
         )  # fmt: skip
 
 
@@ -99,7 +109,7 @@ class SurvivalModel(UpdatableModel):
     sharpening: Sharpening
 
     kind = "survival"
-    has_contributions = False
+    of_trees = "log relative hazard"
 
     @property
     def family(self) -> Any:
@@ -178,10 +188,26 @@ class SurvivalModel(UpdatableModel):
         return False
 
     def contributions(self, asked: Asked, scale: Scale) -> Contributions:
-        raise ArgumentError(
-            "family", "is 'survival', whose curves have no contributions of columns; effect() shows how the restricted "
-            "mean changes with a column",
-        )  # fmt: skip
+        """Contributions to the log relative hazard, which is a sum over columns and trees, or to the restricted mean.
+
+        The mean over groups of trees of the logarithm of the relative hazard before the trees, plus the mean over trees
+        and prunings of the logarithm of a leaf's factor for all times. The restricted mean follows it as if hazards
+        were proportional; what its curves differ from that by is shared among columns by the sizes of what they add.
+        """
+        each = [member.contributions(asked) for member in self.members]
+        hazard = reduce(Contributions.plus, each).times(self.sharpening.power / len(each))
+        if scale == "trees":
+            return hazard
+        grid = np.linspace(-LARGEST, LARGEST, N_GRID)
+        means = CurvePredictive(self.family, self.times, np.exp(-np.exp(grid[:, None]) * self.baseline.hazard())).mean()
+        if asked.mean is not None:
+            start = np.interp(-asked.mean, -means, grid)
+            hazard = hazard.starting_at(start, self.importances_of_inputs(asked))
+        base, total = np.interp(hazard.base, grid, means), self.means(asked.codes, n_jobs=asked.n_jobs)[:, None]
+        change = hazard.total() - hazard.base
+        small = np.abs(change) < 1e-6
+        slope = (np.interp(hazard.total(), grid, means) - base) / np.where(small, 1.0, change)
+        return complete(hazard.by_slope(base, np.where(small, 0.0, slope)), total)
 
     # ---- parts and words --------------------------------------------------------------------------------------------
 

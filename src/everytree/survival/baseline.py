@@ -82,6 +82,11 @@ class Baseline:
         mine, theirs = ((each.times, each.positions, each.lengths) for each in (self, other))
         return all(np.array_equal(a, b) for a, b in zip(mine, theirs, strict=True))
 
+    def hazard(self) -> FloatArray:
+        """(n_knots,) what the hazard has accumulated to at the knots."""
+        upto = np.append(0.0, np.cumsum(self.lengths))
+        return np.asarray(np.interp(self.positions, np.arange(len(upto)), upto))
+
     def position(self, time: FloatArray) -> FloatArray:
         """(n_rows,) where times are among the cells; those after the last event at its place."""
         return np.asarray(np.interp(time, np.append(0.0, self.times), np.append(0.0, self.positions)))

@@ -23,6 +23,7 @@ from everytree.fitting.held_out.unseen import UnseenRows
 from everytree.fitting.structures.structure import Learnt, fit_schema
 from everytree.fitting.targets.numbers import NumberTarget
 from everytree.fitting.targets.target import Target
+from everytree.models.offsets import Offset, OffsetOfColumns
 from everytree.models.survival import Member, SurvivalModel
 from everytree.posterior.counts import count
 from everytree.posterior.forest import Forest
@@ -33,7 +34,7 @@ from everytree.structure.grow_on import Hazards
 from everytree.structure.growers import ColumnsOf, Growth, grow
 from everytree.structure.grown import Grown
 from everytree.survival.baseline import Baseline, knots_of
-from everytree.survival.offset import Offset, fit_offset, terms_of
+from everytree.survival.offset import fit_offset, terms_of
 from everytree.survival.rows import TimesOfRows, times_of_rows
 from everytree.tables.either import columns_of_one_tree, drawn_columns
 from everytree.tables.repeats import row_groups
@@ -212,7 +213,8 @@ def _offset_of(
     terms = terms_of(rows.codes, schema.n_codes, target.code_numbers, times.weight, hinges=relative == "hinges")
     if not terms.tables:
         return None, np.zeros(len(rows))
-    return fit_offset(terms, rows.codes, times, fold, rng)
+    values, centre, of_rows = fit_offset(terms, rows.codes, times, fold, rng)
+    return OffsetOfColumns(terms.first, values, centre), of_rows
 
 
 def _one_cell(family: Survival, rows: Rows) -> FloatArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,15 @@ from everytree.survival.offset import within_limits
 
 
 class Offset(ABC):
-    """The logarithm of a row's relative hazard, within limits."""
+    """The logarithm of a row's relative hazard, within limits.
+
+    Attributes
+    ----------
+    trees : AdditiveTrees or None
+        Whose score it is; None where it is a sum over columns.
+    """
+
+    trees: AdditiveTrees | None = None
 
     def log_hazard(self, codes: NDArray[Any], n_jobs: int | None = None) -> FloatArray:
         """(n_rows,) for rows of codes."""
@@ -85,7 +93,7 @@ class OffsetOfTrees(Offset):
         Of one output.
     """
 
-    trees: AdditiveTrees
+    trees: AdditiveTrees = field()
 
     def _sums(self, codes: NDArray[Any], n_jobs: int | None) -> FloatArray:
         return self.trees.scores(codes, n_jobs=n_jobs)[:, 0]

@@ -75,11 +75,6 @@ def _number_or_function(name: str, value: Any) -> None:
         raise ArgumentError(name, f"must be 'auto', a number or a function of depth, but is {value!r}")
 
 
-def _boosted_family(name: str, value: Any) -> None:
-    _refuse_survival(name, value)
-    one_of(boosted_families())(name, value)
-
-
 def _family_without_baseline(name: str, value: Any) -> None:
     _refuse_survival(name, value)
     one_of(families_without_baseline())(name, value)
@@ -208,8 +203,9 @@ PLAIN_FAMILY = Rule(
 BOOSTED_FAMILY = Rule(
     f"{{{', '.join(map(repr, boosted_families()))}}}".replace("'", '"'),
     """Of the targets about their centres: what boosting predicts is the mean of a normal, the mean of the logarithm of
-    a lognormal, or the logarithm of the rate of a Poisson count or of an exponential time.""",
-    _boosted_family,
+    a lognormal, or the logarithm of the rate of a Poisson count, of an exponential time or of the events of a survival
+    curve.""",
+    one_of(boosted_families()),
 )
 PRIOR = Rule(
     '"auto" or dict',

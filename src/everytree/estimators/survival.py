@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.errors import ArgumentError
-from everytree.fitting.structures.survival import SurvivalStructure
+from everytree.fitting.structures.boost import BoostStructure
+from everytree.fitting.structures.survival import OF_BOOSTING, OF_FOREST, SurvivalStructure
 from everytree.structure.growers import Growth
 
 
@@ -38,9 +39,20 @@ def times_and_events(y: NDArray[Any], row_data: Mapping[str, Any]) -> tuple[NDAr
 def survival_structure(
     model: Any, n_trees: int, growth: Growth, *, sharpen: bool, is_one_tree: bool = False
 ) -> SurvivalStructure:
-    """The structure of an estimator of survival curves."""
+    """The structure of a forest or of a tree of survival curves."""
     prior = {} if isinstance(model.prior, str) else dict(model.prior)
-    return SurvivalStructure(n_trees, model.random_state, growth, sharpen, model.split_prior, prior, is_one_tree)
+    groups = OF_FOREST[:1] if is_one_tree else OF_FOREST
+    return SurvivalStructure(
+        n_trees, model.random_state, growth, sharpen, model.split_prior, prior, is_one_tree, groups
+    )
+
+
+def boosted_survival(boost: BoostStructure, n_forest: int, n_boosted: int) -> SurvivalStructure:
+    """The structure of boosted survival curves, beside a forest of so many trees."""
+    groups = OF_BOOSTING if not n_forest else OF_FOREST + OF_BOOSTING
+    return SurvivalStructure(
+        n_forest + n_boosted, boost.random_state, Growth(subsample=0.8), True, "auto", {}, False, groups, boost
+    )
 
 
 def check_for_survival(model: Any, defaults: Mapping[str, Any]) -> None:

@@ -36,8 +36,8 @@ NUMBER_FAMILIES: dict[str, type[NativeFamily]] = {
 
 
 def boosted_families() -> list[str]:
-    """Names of the families of numbers that can be boosted."""
-    return [name for name, family in NUMBER_FAMILIES.items() if family.link is not None]
+    """Names of the families of numbers that can be boosted: their centres, or the hazards by which times are counted."""
+    return [name for name, family in NUMBER_FAMILIES.items() if family.link is not None or family.needs_baseline]
 
 
 def families_without_baseline() -> list[str]:

@@ -23,7 +23,7 @@ from everytree.models.centres import Centres
 from everytree.models.exact import ExactModel
 from everytree.models.mixed import MixedClasses
 from everytree.models.model import Model
-from everytree.models.offsets import OffsetOfColumns
+from everytree.models.offsets import Offset, OffsetOfColumns, OffsetOfTrees
 from everytree.models.survival import Member, SurvivalModel
 from everytree.posterior.forest import Forest
 from everytree.posterior.rows import Rows
@@ -283,8 +283,7 @@ def _write_survival(writer: Writer, model: SurvivalModel) -> None:
         own, baseline = writer.section(f"member{number}"), member.baseline
         own.put_arrays(times=baseline.times, positions=baseline.positions, lengths=baseline.lengths)
         if member.offset is not None:
-            own.put_arrays(first=member.offset.first, values=member.offset.values)
-            own.put(centre=float(member.offset.centre))
+            _write_offset(own, member.offset)
         write_forest(own.section("forest"), member.forest)
 
 
@@ -312,7 +311,7 @@ def _read_member(reader: Reader, table: Table) -> Member:
     if not (np.diff(positions, prepend=0.0) >= 0.0).all() or positions[-1] != len(lengths):
         raise reader.error("positions", f"must not fall, and end at {len(lengths)}")
     check_all(reader, "lengths", lengths, np.isfinite(lengths) & (lengths > 0.0), "must be positive and finite")
-    offset = _read_offset(reader, table.schema) if "first" in reader else None
+    offset = _read_offset(reader, table.schema)
     forest = read_forest(reader.section("forest"))
     if not np.array_equal(forest.n_codes, table.schema.n_codes):
         raise reader.error("forest.n_codes", "are not those of the schema")
@@ -321,7 +320,19 @@ def _read_member(reader: Reader, table: Table) -> Member:
     return Member(Baseline(times, positions, lengths), offset, forest)
 
 
-def _read_offset(reader: Reader, schema: Schema) -> OffsetOfColumns:
+def _write_offset(writer: Writer, offset: Any) -> None:
+    if offset.chains is not None:
+        _write_chains(writer.section("boosted"), offset.trees, offset.chains)
+        return
+    writer.put_arrays(first=offset.first, values=offset.values)
+    writer.put(centre=float(offset.centre))
+
+
+def _read_offset(reader: Reader, schema: Schema) -> Offset | None:
+    if "boosted" in reader:
+        return OffsetOfTrees(*_read_chains(reader.section("boosted"), schema))
+    if "first" not in reader:
+        return None
     first = reader.array("first", np.int64, (schema.n_features + 1,))
     if not np.array_equal(np.diff(first, prepend=0), np.append(0, schema.n_codes.astype(np.int64) + 1)):
         raise reader.error("first", "does not fit the codes of the schema")

@@ -13,6 +13,7 @@ from everytree.base.arrays import FloatArray
 from everytree.boosting.trees import AdditiveTrees
 from everytree.explaining.contributions import Contributions, complete
 from everytree.explaining.tree_sums import Asked, additive_sum
+from everytree.models.boosted import Chains
 from everytree.survival.offset import within_limits
 
 
@@ -23,9 +24,12 @@ class Offset(ABC):
     ----------
     trees : AdditiveTrees or None
         Whose score it is; None where it is a sum over columns.
+    chains : Chains or None
+        Of these trees.
     """
 
     trees: AdditiveTrees | None = None
+    chains: Chains | None = None
 
     def log_hazard(self, codes: NDArray[Any], n_jobs: int | None = None) -> FloatArray:
         """(n_rows,) for rows of codes."""
@@ -91,9 +95,11 @@ class OffsetOfTrees(Offset):
     ----------
     trees : AdditiveTrees
         Of one output.
+    chains : Chains
     """
 
     trees: AdditiveTrees = field()
+    chains: Chains = field()
 
     def _sums(self, codes: NDArray[Any], n_jobs: int | None) -> FloatArray:
         return self.trees.scores(codes, n_jobs=n_jobs)[:, 0]

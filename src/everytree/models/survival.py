@@ -18,7 +18,8 @@ from everytree.base.checks import resolve_n_jobs
 from everytree.base.words import number_of, short_number
 from everytree.explaining.contributions import Contributions, complete
 from everytree.explaining.tree_sums import Asked, average_sum
-from everytree.models.model import Parts, Scale, UpdatableModel
+from everytree.models.boosted import Chains
+from everytree.models.model import Parts, Scale, UpdatableModel, scaled
 from everytree.models.offsets import Offset
 from everytree.posterior.forest import Forest, averaged_over_prunings, pool_nodes
 from everytree.posterior.posterior import Posterior
@@ -82,6 +83,15 @@ class Member:
             )  # fmt: skip
             out[begin : begin + len(some)] = curves_at(self.baseline, at_points, self.baseline.times)
         return out
+
+    @property
+    def chains(self) -> Chains | None:
+        """How the relative hazards were boosted; None where they were not."""
+        return None if self.offset is None else self.offset.chains
+
+    def feature_importances(self) -> FloatArray:
+        """(n_features,) those of boosting, beside which little is left; else those of the trees."""
+        return self.forest.feature_importances() if self.chains is None else scaled(self.chains.gains)
 
     def update(
         self, X: NDArray[Any], y: FloatArray, weight: FloatArray | None, n_jobs: int | None, row_data: dict[str, Any]
@@ -181,7 +191,13 @@ class SurvivalModel(UpdatableModel):
     # ---- explanations -----------------------------------------------------------------------------------------------
 
     def feature_importances(self) -> FloatArray:
-        return np.asarray(np.mean([member.forest.feature_importances() for member in self.members], axis=0))
+        return np.asarray(np.mean([member.feature_importances() for member in self.members], axis=0))
+
+    @property
+    def chains(self) -> Chains:
+        """How relative hazards were boosted, of models of which some were."""
+        (found,) = [member.chains for member in self.members if member.chains is not None]
+        return found
 
     @property
     def is_sum_of_trees(self) -> bool:
@@ -215,22 +231,30 @@ class SurvivalModel(UpdatableModel):
     def parts(self) -> Parts:
         """All trees as one forest, to be read; it shares them with the groups."""
         posteriors = [post for member in self.members for post in member.forest.posteriors]
-        return Parts(forest=Forest(posteriors, n_codes=self.members[0].forest.n_codes))
+        boosted = float(np.mean([member.chains is not None for member in self.members]))
+        return Parts(forest=Forest(posteriors, n_codes=self.members[0].forest.n_codes), weight=boosted)
 
     def pictured(self) -> Posterior:
         first = self.members[0].forest
         return first.posteriors[first.best_tree()]
 
     @property
+    def _n_boosted(self) -> int:
+        offsets = [member.offset for member in self.members if member.offset is not None]
+        return sum(len(offset.trees) for offset in offsets if offset.trees is not None)
+
+    @property
     def size(self) -> str:
         n_trees = sum(len(member.forest) for member in self.members)
-        return f"{n_trees:,} trees" if n_trees > 1 else ""
+        boosted = f"{self._n_boosted:,} boosted trees and " if self._n_boosted else ""
+        return f"{boosted}{n_trees:,} trees" if n_trees > 1 else ""
 
     @property
     def sentence(self) -> str:
         n_trees = sum(len(member.forest) for member in self.members)
         how = "one decision tree" if n_trees == 1 else f"each of {n_trees} decision trees"
-        return f"It predicts survival curves by averaging every pruning of {how}, each weighted by its probability."
+        beside = f", beside {self._n_boosted:,} boosted trees" if self._n_boosted else ""
+        return f"It predicts survival curves by averaging every pruning of {how}, each weighted by its probability{beside}."
 
     def facts(self) -> Iterator[tuple[str, str]]:
         n_trees = sum(len(member.forest) for member in self.members)

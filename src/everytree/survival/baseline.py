@@ -87,6 +87,11 @@ class Baseline:
         upto = np.append(0.0, np.cumsum(self.lengths))
         return np.asarray(np.interp(self.positions, np.arange(len(upto)), upto))
 
+    def hazard_between(self, start: FloatArray, end: FloatArray) -> FloatArray:
+        """(n_rows,) what the hazard accumulates to from one time to another."""
+        times, hazard = np.append(0.0, self.times), np.append(0.0, self.hazard())
+        return np.asarray(np.interp(end, times, hazard) - np.interp(start, times, hazard))
+
     def position(self, time: FloatArray) -> FloatArray:
         """(n_rows,) where times are among the cells; those after the last event at its place."""
         return np.asarray(np.interp(time, np.append(0.0, self.times), np.append(0.0, self.positions)))

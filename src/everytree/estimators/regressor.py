@@ -18,6 +18,8 @@ from everytree.estimators.outputs import columns_to_score
 from everytree.estimators.survival import times_and_events
 from everytree.families.registry import NUMBER_FAMILIES
 from everytree.fitting.given import GivenRows
+from everytree.fitting.structures.on_baseline import OnBaseline
+from everytree.fitting.structures.structure import Structure
 from everytree.fitting.targets.numbers import NumberTarget
 from everytree.fitting.targets.weights import read_weight
 from everytree.predictive.predictive import Predictive
@@ -210,6 +212,10 @@ class Regressor(RegressorMixin, MetaEstimator):  # type: ignore[misc]
     def _has_baseline(self) -> bool:
         """Whether a baseline hazard is fitted before trees are grown."""
         return self.family in NUMBER_FAMILIES and NUMBER_FAMILIES[self.family].needs_baseline
+
+    def _on_baseline(self, structure: Structure) -> Structure:
+        """The structure, of positions on a baseline hazard where there is one."""
+        return OnBaseline(structure) if self._has_baseline else structure
 
     def target_before_fit(self) -> NumberTarget:
         return NumberTarget(type(self).__name__, self.family, self.prior, self.split_prior)

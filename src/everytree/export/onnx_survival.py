@@ -14,6 +14,7 @@ from everytree.base.arrays import FloatArray
 from everytree.base.errors import ArgumentError
 from everytree.export.graph import Graph
 from everytree.export.onnx_columns import tree_inputs
+from everytree.export.onnx_exact import looked_up
 from everytree.export.onnx_trees import leaf_numbers, summed
 from everytree.export.summed import boosted_tables
 from everytree.export.tables import TreeTable, table_of
@@ -21,6 +22,7 @@ from everytree.models.offsets import Offset
 from everytree.models.survival import NEGLIGIBLE, Member
 from everytree.posterior.forest import pool_nodes
 from everytree.predictive.curves import SMALLEST
+from everytree.survival.baseline import Baseline
 from everytree.survival.curves import LEAST, PER_CELL
 from everytree.survival.offset import LARGEST_LOG_HAZARD
 from everytree.tables.schema import Schema
@@ -47,11 +49,17 @@ def survival_outputs(graph: Graph, model: Any, times: FloatArray) -> list[Any]:
     """The probability to be without event at each time."""
     own, schema = model.model_, model.schema_
     knots = own.times[: np.searchsorted(own.times, times.max()) + 1]
-    table = tree_inputs(graph, schema)
-    each = [_curves(graph, member, schema, table, knots) for member in own.members]
-    curves = each[0] if len(each) == 1 else graph.add("Sum", *each)
-    curves = graph.add("Div", curves, graph.constant(float(len(each))))
-    curves = _sharpened(graph, curves, own.sharpening.power, own.sharpening.centre[: len(knots)])
+    if own.parts.exact is not None:
+        sums, points = looked_up(graph, model, own.at_points), _points(own.family, own.baseline, knots)
+        places = np.arange(1, len(points) + 1), np.zeros(1, dtype=np.int64)
+        of_leaves, total = (graph.add("Gather", sums, graph.constant(place), axis=1) for place in places)
+        curves = _at_knots(graph, graph.add("Div", of_leaves, total), own.baseline, points, knots)
+    else:
+        table = tree_inputs(graph, schema)
+        each = [_curves(graph, member, schema, table, knots) for member in own.members]
+        curves = each[0] if len(each) == 1 else graph.add("Sum", *each)
+        curves = graph.add("Div", curves, graph.constant(float(len(each))))
+        curves = _sharpened(graph, curves, own.sharpening.power, own.sharpening.centre[: len(knots)])
     for step in 2 ** np.arange(int(np.ceil(np.log2(len(knots))))):  # the least so far
         before = graph.constant(np.maximum(np.arange(len(knots)) - step, 0))
         curves = graph.add("Min", curves, graph.add("Gather", curves, before, axis=1))
@@ -84,10 +92,7 @@ def _sharpened(graph: Graph, curves: str, power: float, centre: FloatArray) -> s
 
 def _curves(graph: Graph, member: Member, schema: Schema, table: str, knots: FloatArray) -> str:
     """(n_rows, n_knots) mean survival of a group of trees."""
-    size = member.forest.family.size
-    points = np.arange(1, size * PER_CELL + 1) / PER_CELL
-    place = member.baseline.position(knots)
-    points = points[: int(np.searchsorted(points, place[-1])) + 1]
+    points = _points(member.forest.family, member.baseline, knots)
     tables = [_ends(post, schema) for post in member.forest.posteriors]
     paths = [
         _Paths.of(post, ends.node[ends.is_leaf], weight)
@@ -106,8 +111,19 @@ def _curves(graph: Graph, member: Member, schema: Schema, table: str, knots: Flo
         first_leaf += sum(len(path.nodes) for path in paths[first:last])
         first = last
     mean = of_trees[0] if len(of_trees) == 1 else graph.add("Sum", *of_trees)
-    logs = graph.add("Log", graph.add("Max", mean, graph.constant(SMALLEST)))
-    between = _lines_between(np.append(0.0, points), place)[1:]
+    return _at_knots(graph, mean, member.baseline, points, knots)
+
+
+def _points(family: Any, baseline: Baseline, knots: FloatArray) -> FloatArray:
+    """Points of the cells at which curves are known, up to the last knot."""
+    every = np.arange(1, family.size * PER_CELL + 1) / PER_CELL
+    return every[: int(np.searchsorted(every, baseline.position(knots[-1:])[0])) + 1]
+
+
+def _at_knots(graph: Graph, at_points: str, baseline: Baseline, points: FloatArray, knots: FloatArray) -> str:
+    """(n_rows, n_knots) as `curves_at`."""
+    logs = graph.add("Log", graph.add("Max", at_points, graph.constant(SMALLEST)))
+    between = _lines_between(np.append(0.0, points), baseline.position(knots))[1:]
     return graph.add("Exp", graph.add("MatMul", logs, graph.constant(between)))
 
 

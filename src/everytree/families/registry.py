@@ -40,11 +40,6 @@ def boosted_families() -> list[str]:
     return [name for name, family in NUMBER_FAMILIES.items() if family.link is not None or family.needs_baseline]
 
 
-def families_without_baseline() -> list[str]:
-    """Names of the families of numbers that any structure takes, since nothing is fitted before trees are grown."""
-    return [name for name, family in NUMBER_FAMILIES.items() if not family.needs_baseline]
-
-
 def families_with() -> dict[str, list[str]]:
     """The families that take each thing that users may give for each row; several may take the same."""
     found: dict[str, list[str]] = {}

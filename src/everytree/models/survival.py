@@ -26,7 +26,7 @@ from everytree.posterior.posterior import Posterior
 from everytree.predictive.curves import CurvePredictive
 from everytree.survival.baseline import Baseline
 from everytree.survival.curves import PER_CELL, Sharpening, curves_at
-from everytree.survival.rows import times_of_rows
+from everytree.survival.rows import positions_of_rows
 
 NEGLIGIBLE = 1e-12
 """Nodes whose share of a row's mixture is below this are left out: they change no curve by more than that."""
@@ -97,11 +97,8 @@ class Member:
         self, X: NDArray[Any], y: FloatArray, weight: FloatArray | None, n_jobs: int | None, row_data: dict[str, Any]
     ) -> None:
         """Count rows of times."""
-        known = times_of_rows(y, weight, row_data)
-        self.forest.update(
-            X, self.baseline.position(known.time), weight, n_jobs=n_jobs,
-            censored=1.0 - known.is_event, entry=self.baseline.position(known.entry), log_hazard=self.log_hazard(X, n_jobs),
-        )  # fmt: skip
+        positions, columns = positions_of_rows(self.baseline, y, weight, row_data)
+        self.forest.update(X, positions, weight, n_jobs=n_jobs, log_hazard=self.log_hazard(X, n_jobs), **columns)
 
 
 @dataclass
@@ -176,8 +173,7 @@ class SurvivalModel(UpdatableModel):
             raise ValueError(f"other has {len(other.members)} groups of trees, this model {len(self.members)}")
         for mine, theirs in zip(self.members, other.members, strict=True):
             mine.forest.check_mergeable(theirs.forest)
-            if not mine.baseline.is_same(theirs.baseline):
-                raise ValueError("other has another baseline hazard; models to merge come from one blank()")
+            mine.baseline.check_same(theirs.baseline)
 
     def merge(self, other: SurvivalModel) -> SurvivalModel:
         for mine, theirs in zip(self.members, other.members, strict=True):

@@ -77,10 +77,11 @@ class Baseline:
         positions = np.interp(hazard, np.append(0.0, hazard[ends]), np.arange(n_cells + 1.0))
         return cls(times, positions, lengths)
 
-    def is_same(self, other: Baseline) -> bool:
-        """Whether two baselines are equal, so that what was counted by them may be added."""
+    def check_same(self, other: Baseline) -> None:
+        """Raise unless two baselines are equal, so that what was counted by them may be added."""
         mine, theirs = ((each.times, each.positions, each.lengths) for each in (self, other))
-        return all(np.array_equal(a, b) for a, b in zip(mine, theirs, strict=True))
+        if not all(np.array_equal(a, b) for a, b in zip(mine, theirs, strict=True)):
+            raise ValueError("other has another baseline hazard; models to merge come from one blank()")
 
     def hazard(self) -> FloatArray:
         """(n_knots,) what the hazard has accumulated to at the knots."""

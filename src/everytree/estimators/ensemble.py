@@ -83,8 +83,8 @@ class MetaEnsembleRegressor(_Ensemble, Regressor):
     """A meta-forest and boosted meta-trees for numbers, with full predictive distributions.
 
     The centre of a row is a weighted mean of both predictions. Another meta-forest models the residuals of out-of-fold
-    predictions, with the centre as one more column. Survival curves are the mean of those of the forest's groups of trees,
-    and of one group more, whose relative hazards are boosted.
+    predictions, with the centre as one more column. Survival curves are the mean of those of the forest's groups of
+    trees, and of one group more, whose relative hazards are boosted.
 
     Examples
     --------

@@ -13,6 +13,8 @@ from everytree.fitting.structures.boost import BoostStructure
 from everytree.fitting.structures.survival import OF_BOOSTING, OF_FOREST, SurvivalStructure
 from everytree.structure.growers import Growth
 
+NO_INTERVALS = "intervals in which an event must have been are not taken, since with them the evidence of a leaf has no closed form"
+
 
 def times_and_events(y: NDArray[Any], row_data: Mapping[str, Any]) -> tuple[NDArray[Any], dict[str, Any]]:
     """Return the times of a structured array, and the row data with its events.
@@ -29,7 +31,7 @@ def times_and_events(y: NDArray[Any], row_data: Mapping[str, Any]) -> tuple[NDAr
     times = [name for name in y.dtype.names if y.dtype[name].kind in "iuf"]
     if (len(events), len(times), len(y.dtype.names)) != (1, 1, 2):
         must = "a structured array must have two fields, booleans of events and numbers of times"
-        raise ArgumentError("y", f"{must}, but has the fields {y.dtype}")
+        raise ArgumentError("y", f"{must}, but has the fields {y.dtype}; {NO_INTERVALS}")
     for name in ("censored", "event"):
         if row_data.get(name) is not None:
             raise ArgumentError(name, f"is given twice: the field {events[0]!r} of y says which events were seen")
@@ -66,10 +68,3 @@ def check_for_survival(model: Any, defaults: Mapping[str, Any]) -> None:
         raise ArgumentError("grower", f"is a forest of its own, {why}: its trees know nothing of censored times")
     if model.structures_ is not None:
         raise ArgumentError("family", "is 'survival', for which trees are grown here, but the structures were imported")
-
-
-def check_incremental_survival(model: Any, method: str) -> None:
-    """Raise where batches are passed over: the baseline needs the times of rows at once."""
-    if model._has_baseline and method != "partial_fit":
-        must = "is 'survival', which learns from a table: use fit on some of the rows, and partial_fit for the others"
-        raise ArgumentError("family", must)

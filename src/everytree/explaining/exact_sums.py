@@ -33,7 +33,7 @@ def exact_sum(
     """Contributions to probabilities of classes, or to the mean.
 
     `codes` are those of the rows to explain, as the posterior reads them; shares are those of `rows` by their `weight`.
-    With `values_of`, which gives 1 and a number for the statistics of each leaf, contributions to the mean of the number.
+    With `values_of`, which gives 1 and a number for the statistics of each leaf, to the mean of that number.
     """
     sums = _of_tables(asked, posterior, codes, rows, weight, values_of)
     # They are divided by the mass of the leaves that hold a row, which is 1 but for what was left out.

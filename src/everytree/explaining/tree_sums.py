@@ -100,7 +100,7 @@ def average_sum(asked: Asked, forest: Forest, values: Sequence[FloatArray]) -> C
         mass = [mass_of_nodes(forest.posteriors[i]) for i in kept]
     else:
         mass = mass_of_table(trees, forest.n_codes, asked.table, asked.n_jobs)
-    own = [values[i] for i in kept]
+    own = [values[i] for i in kept.tolist()]
     return tree_sum(asked, trees, mass, own, forest.weights[kept], forest.n_codes, own[0].shape[1])
 
 

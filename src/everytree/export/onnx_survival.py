@@ -18,7 +18,6 @@ from everytree.export.onnx_exact import looked_up
 from everytree.export.onnx_trees import leaf_numbers, summed
 from everytree.export.summed import boosted_tables
 from everytree.export.tables import TreeTable, table_of
-from everytree.models.offsets import Offset
 from everytree.models.survival import NEGLIGIBLE, Member
 from everytree.posterior.forest import pool_nodes
 from everytree.predictive.curves import SMALLEST
@@ -132,7 +131,7 @@ def _ends(post: Any, schema: Schema) -> TreeTable:
     return table_of(post.tree, schema.columns, nothing, nothing[:, 0])
 
 
-def _hazard(graph: Graph, offset: Offset | None, schema: Schema, table: str) -> str:
+def _hazard(graph: Graph, offset: Any, schema: Schema, table: str) -> str:
     """(n_rows, 1, 1) relative hazard; (1,) where all are alike."""
     if offset is None:
         return graph.constant(np.ones(1))

@@ -36,7 +36,7 @@ NUMBER_FAMILIES: dict[str, type[NativeFamily]] = {
 
 
 def boosted_families() -> list[str]:
-    """Names of the families of numbers that can be boosted: their centres, or the hazards by which times are counted."""
+    """Names of the families of numbers that can be boosted: their centres, or relative hazards."""
     return [name for name, family in NUMBER_FAMILIES.items() if family.link is not None or family.needs_baseline]
 
 

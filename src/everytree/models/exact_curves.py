@@ -123,7 +123,7 @@ class ExactCurves(UpdatableModel):
         return False
 
     def contributions(self, asked: Asked, scale: Scale) -> Contributions:
-        """Contributions to the mean over all trees of the restricted mean; that of the mean curve is nearly the same."""
+        """Contributions to the mean over trees of the restricted mean; that of the mean curve is nearly the same."""
         found = self.exact.contributions_of(asked, self.restricted_means)
         if scale == "trees":
             return found

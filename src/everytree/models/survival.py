@@ -19,8 +19,9 @@ from everytree.base.words import number_of, short_number
 from everytree.explaining.contributions import Contributions, complete
 from everytree.explaining.tree_sums import Asked, average_sum
 from everytree.models.boosted import Chains
-from everytree.models.model import Parts, Scale, UpdatableModel, scaled
+from everytree.models.model import Parts, Scale, UpdatableModel, scaled, split_columns
 from everytree.models.offsets import Offset
+from everytree.posterior.counts import ForestCounts, Tally
 from everytree.posterior.forest import Forest, averaged_over_prunings, pool_nodes
 from everytree.posterior.posterior import Posterior
 from everytree.predictive.curves import CurvePredictive
@@ -59,7 +60,7 @@ class Member:
         return np.zeros(len(codes)) if self.offset is None else self.offset.log_hazard(codes, n_jobs)
 
     def contributions(self, asked: Asked) -> Contributions:
-        """Contributions to the log relative hazard, and to the mean over trees of the logarithms of factors of leaves."""
+        """Contributions to the log relative hazard: that before the trees, and the mean of the logarithms of factors."""
         family = self.forest.family
         values = [averaged_over_prunings(post, family.log_factors) for post in self.forest.posteriors]
         found = average_sum(asked, self.forest, values)
@@ -97,8 +98,59 @@ class Member:
         self, X: NDArray[Any], y: FloatArray, weight: FloatArray | None, n_jobs: int | None, row_data: dict[str, Any]
     ) -> None:
         """Count rows of times."""
+        positions, columns = self.positions(X, y, weight, n_jobs, row_data)
+        self.forest.update(X, positions, weight, n_jobs=n_jobs, **columns)
+
+    def positions(
+        self, X: NDArray[Any], y: FloatArray, weight: FloatArray | None, n_jobs: int | None, row_data: dict[str, Any]
+    ) -> tuple[FloatArray, dict[str, Any]]:
+        """Times as positions, and the row data of these."""
         positions, columns = positions_of_rows(self.baseline, y, weight, row_data)
-        self.forest.update(X, positions, weight, n_jobs=n_jobs, log_hazard=self.log_hazard(X, n_jobs), **columns)
+        return positions, {**columns, "log_hazard": self.log_hazard(X, n_jobs)}
+
+
+@dataclass(frozen=True)
+class CurveCounts:
+    """The rows of any number of batches in all groups of trees; as `ForestCounts`.
+
+    Attributes
+    ----------
+    each : sequence of ForestCounts
+    members : sequence of Member
+    """
+
+    each: Sequence[ForestCounts]
+    members: Sequence[Member]
+
+    @property
+    def n_rows(self) -> NDArray[np.int64]:
+        return np.concatenate([counts.n_rows for counts in self.each])
+
+    def update(
+        self, X: Any, y: Any, sample_weight: Any = None, *, n_jobs: int | None = None, **row_data: Any
+    ) -> CurveCounts:
+        for counts, member in zip(self.each, self.members, strict=True):
+            positions, columns = member.positions(X, y, sample_weight, n_jobs, row_data)
+            counts.update(X, positions, sample_weight, n_jobs=n_jobs, **columns)
+        return self
+
+    def tally(self) -> Tally:
+        tallies = [counts.tally() for counts in self.each]
+        return Tally([one for tally in tallies for one in tally.statistics], self.n_rows)
+
+    def add(self, tally: Tally) -> CurveCounts:
+        first = 0
+        for counts in self.each:
+            last = first + len(counts.statistics)
+            counts.add(Tally(tally.statistics[first:last], tally.n_rows[first:last]))
+            first = last
+        return self
+
+    def empty(self) -> CurveCounts:
+        return replace(self, each=[counts.empty() for counts in self.each])
+
+    def digest(self) -> str:
+        return "".join(counts.digest() for counts in self.each)
 
 
 @dataclass
@@ -117,6 +169,7 @@ class SurvivalModel(UpdatableModel):
 
     kind = "survival"
     of_trees = "log relative hazard"
+    rows_of_mean = 1000  # whole curves take longer than means
 
     @property
     def family(self) -> Any:
@@ -179,6 +232,18 @@ class SurvivalModel(UpdatableModel):
         for mine, theirs in zip(self.members, other.members, strict=True):
             mine.forest.merge(theirs.forest)
         return self
+
+    def columns_read(self, n_features: int) -> NDArray[np.bool_]:
+        if any(member.offset is not None for member in self.members):
+            return np.ones(n_features, dtype=bool)
+        return split_columns(self.parts.averaged.trees, n_features)
+
+    def counts(self) -> CurveCounts:
+        return CurveCounts([ForestCounts(member.forest) for member in self.members], self.members)
+
+    def counted(self, counts: CurveCounts) -> SurvivalModel:
+        members = [replace(member, forest=own.forest()) for member, own in zip(self.members, counts.each, strict=True)]
+        return SurvivalModel(members, copy.copy(self.sharpening))
 
     def without_rows(self) -> SurvivalModel:
         empty = [replace(member, forest=member.forest.without_rows()) for member in self.members]
@@ -249,8 +314,8 @@ class SurvivalModel(UpdatableModel):
     def sentence(self) -> str:
         n_trees = sum(len(member.forest) for member in self.members)
         how = "one decision tree" if n_trees == 1 else f"each of {n_trees} decision trees"
-        beside = f", beside {self._n_boosted:,} boosted trees" if self._n_boosted else ""
-        return f"It predicts survival curves by averaging every pruning of {how}, each weighted by its probability{beside}."
+        beside = f" They know relative hazards by {self._n_boosted:,} boosted trees." if self._n_boosted else ""
+        return f"It predicts survival curves by averaging every pruning of {how}, each weighted by its probability.{beside}"
 
     def facts(self) -> Iterator[tuple[str, str]]:
         n_trees = sum(len(member.forest) for member in self.members)

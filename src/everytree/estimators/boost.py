@@ -91,8 +91,8 @@ class MetaBoostRegressor(_Boost, Regressor):
     """Gradient boosting in which every tree is averaged over all its prunings, with full predictive distributions.
 
     Chains as in `MetaBoostClassifier` predict the centre of each row. A meta-forest then models the residuals of
-    out-of-fold predictions, with the centre as one more column. Of survival curves, chains predict relative hazards, and
-    leaves of the forest multiply the baseline hazard by what is left besides.
+    out-of-fold predictions, with the centre as one more column. Of survival curves, chains predict relative hazards,
+    and leaves of the forest multiply the baseline hazard by what is left besides.
 
     Examples
     --------

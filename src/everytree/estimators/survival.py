@@ -13,7 +13,9 @@ from everytree.fitting.structures.boost import BoostStructure
 from everytree.fitting.structures.survival import OF_BOOSTING, OF_FOREST, SurvivalStructure
 from everytree.structure.growers import Growth
 
-NO_INTERVALS = "intervals in which an event must have been are not taken, since with them the evidence of a leaf has no closed form"
+NO_INTERVALS = (
+    "intervals in which an event must have been are not taken: with them, the evidence of a leaf has no closed form"
+)
 
 
 def times_and_events(y: NDArray[Any], row_data: Mapping[str, Any]) -> tuple[NDArray[Any], dict[str, Any]]:

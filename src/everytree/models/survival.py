@@ -60,7 +60,7 @@ class Member:
         return np.zeros(len(codes)) if self.offset is None else self.offset.log_hazard(codes, n_jobs)
 
     def contributions(self, asked: Asked) -> Contributions:
-        """Contributions to the log relative hazard: that before the trees, and the mean of the logarithms of factors."""
+        """Contributions to the log hazard: that before the trees, and the mean of the logarithms of factors."""
         family = self.forest.family
         values = [averaged_over_prunings(post, family.log_factors) for post in self.forest.posteriors]
         found = average_sum(asked, self.forest, values)
@@ -315,7 +315,7 @@ class SurvivalModel(UpdatableModel):
         n_trees = sum(len(member.forest) for member in self.members)
         how = "one decision tree" if n_trees == 1 else f"each of {n_trees} decision trees"
         beside = f" They know relative hazards by {self._n_boosted:,} boosted trees." if self._n_boosted else ""
-        return f"It predicts survival curves by averaging every pruning of {how}, each weighted by its probability.{beside}"
+        return f"It predicts survival curves by averaging every pruning of {how}, weighted by its probability.{beside}"
 
     def facts(self) -> Iterator[tuple[str, str]]:
         n_trees = sum(len(member.forest) for member in self.members)

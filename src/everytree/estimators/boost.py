@@ -11,6 +11,7 @@ from everytree.estimators.base import MetaEstimator
 from everytree.estimators.classifier import Classifier
 from everytree.estimators.parameters import Auto, CategoricalFeatures, estimator, parameter
 from everytree.estimators.regressor import Regressor
+from everytree.estimators.survival import boosted_survival
 from everytree.fitting.structures.boost import BoostStructure
 from everytree.fitting.targets.class_weight import ClassWeight
 from everytree.fitting.targets.numbers import NumberTarget
@@ -37,7 +38,7 @@ class _Boost(MetaEstimator):
     random_state: Any = parameter(rules.RANDOM_STATE, default=None)
     verbose: int = parameter(rules.VERBOSE, default=0)
 
-    model_kinds = ("boosted classes", "boosted numbers")
+    model_kinds = ("boosted classes", "boosted numbers", "survival")
     counts_rows = False
 
     def _structure(self) -> BoostStructure:
@@ -90,7 +91,8 @@ class MetaBoostRegressor(_Boost, Regressor):
     """Gradient boosting in which every tree is averaged over all its prunings, with full predictive distributions.
 
     Chains as in `MetaBoostClassifier` predict the centre of each row. A meta-forest then models the residuals of
-    out-of-fold predictions, with the centre as one more column.
+    out-of-fold predictions, with the centre as one more column. Of survival curves, chains predict relative hazards,
+    and leaves of the forest multiply the baseline hazard by what is left besides.
 
     Examples
     --------
@@ -106,6 +108,10 @@ class MetaBoostRegressor(_Boost, Regressor):
     family: str = parameter(rules.BOOSTED_FAMILY, default="normal")
     n_residual_trees: int = parameter(rules.N_RESIDUAL_TREES, default=100)
     lines: bool = parameter(rules.LINES_OF_BOOSTED, default=True)
+
+    def _structure(self) -> Any:
+        own = super()._structure()
+        return boosted_survival(own, 0, own.n_residual_trees) if self._has_baseline else own
 
     def target_before_fit(self) -> NumberTarget:
         # The forest of residuals chooses its priors itself.

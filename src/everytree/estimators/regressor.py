@@ -12,12 +12,15 @@ from sklearn.metrics import r2_score
 
 from everytree.base.arrays import FloatArray, check_lengths
 from everytree.base.checks import probabilities
+from everytree.base.errors import ArgumentError
 from everytree.estimators.availability import only_where
 from everytree.estimators.base import AFTER_ALL_TREES, MetaEstimator
 from everytree.estimators.outputs import columns_to_score
-from everytree.estimators.survival import times_and_events
+from everytree.estimators.survival import NO_INTERVALS, times_and_events
 from everytree.families.registry import NUMBER_FAMILIES
 from everytree.fitting.given import GivenRows
+from everytree.fitting.structures.on_baseline import OnBaseline
+from everytree.fitting.structures.structure import Structure
 from everytree.fitting.targets.numbers import NumberTarget
 from everytree.fitting.targets.weights import read_weight
 from everytree.predictive.predictive import Predictive
@@ -204,12 +207,18 @@ class Regressor(RegressorMixin, MetaEstimator):  # type: ignore[misc]
     def _given(self, X: Any, y: Any, sample_weight: Any, row_data: Mapping[str, Any], groups: Any) -> GivenRows:
         if isinstance(y, np.ndarray) and y.dtype.names is not None:
             y, row_data = times_and_events(y, row_data)
+        if self._has_baseline and np.ndim(y) == 2 and np.shape(y)[1] > 1:
+            raise ArgumentError("y", f"has {np.shape(y)[1]} columns, but must be one time for each row; {NO_INTERVALS}")
         return super()._given(X, y, sample_weight, row_data, groups)
 
     @property
     def _has_baseline(self) -> bool:
         """Whether a baseline hazard is fitted before trees are grown."""
         return self.family in NUMBER_FAMILIES and NUMBER_FAMILIES[self.family].needs_baseline
+
+    def _on_baseline(self, structure: Structure) -> Structure:
+        """The structure, of positions on a baseline hazard where there is one."""
+        return OnBaseline(structure) if self._has_baseline else structure
 
     def target_before_fit(self) -> NumberTarget:
         return NumberTarget(type(self).__name__, self.family, self.prior, self.split_prior)

@@ -20,7 +20,7 @@ from everytree.base.checks import is_auto, positive_number, resolve_n_jobs, whol
 from everytree.base.errors import ArgumentError
 from everytree.base.words import nearest
 from everytree.estimators.parameters import Check, Rule
-from everytree.families.registry import NUMBER_FAMILIES, boosted_families, families_without_baseline
+from everytree.families.registry import NUMBER_FAMILIES, boosted_families
 from everytree.fitting.structures.origin import Weights
 from everytree.fitting.targets.class_weight import check_class_weight
 from everytree.structure.grow_on import CLASS_CRITERIA, NUMBER_CRITERIA
@@ -73,22 +73,6 @@ def auto_or_none(name: str, value: Any) -> None:
 def _number_or_function(name: str, value: Any) -> None:
     if isinstance(value, str) and value != "auto":
         raise ArgumentError(name, f"must be 'auto', a number or a function of depth, but is {value!r}")
-
-
-def _boosted_family(name: str, value: Any) -> None:
-    _refuse_survival(name, value)
-    one_of(boosted_families())(name, value)
-
-
-def _family_without_baseline(name: str, value: Any) -> None:
-    _refuse_survival(name, value)
-    one_of(families_without_baseline())(name, value)
-
-
-def _refuse_survival(name: str, value: Any) -> None:
-    """Say which estimators predict survival curves."""
-    if isinstance(value, str) and value in NUMBER_FAMILIES and NUMBER_FAMILIES[value].needs_baseline:
-        raise ArgumentError(name, f"is {value!r}, which is for MetaForestRegressor and MetaTreeRegressor")
 
 
 def _prior(name: str, value: Any) -> None:
@@ -200,16 +184,12 @@ FAMILY = Rule(
     is a measurement, a time with a survival curve of any shape (with `event`), or a number of any shape.""",
     one_of(NUMBER_FAMILIES),
 )
-PLAIN_FAMILY = Rule(
-    f"{{{', '.join(map(repr, families_without_baseline()))}}}".replace("'", '"'),
-    "Leaf model of the target, as in `MetaForestRegressor`; survival curves are for forests and trees.",
-    _family_without_baseline,
-)
 BOOSTED_FAMILY = Rule(
     f"{{{', '.join(map(repr, boosted_families()))}}}".replace("'", '"'),
     """Of the targets about their centres: what boosting predicts is the mean of a normal, the mean of the logarithm of
-    a lognormal, or the logarithm of the rate of a Poisson count or of an exponential time.""",
-    _boosted_family,
+    a lognormal, or the logarithm of the rate of a Poisson count, of an exponential time or of the events of a survival
+    curve.""",
+    one_of(boosted_families()),
 )
 PRIOR = Rule(
     '"auto" or dict',

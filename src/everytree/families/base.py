@@ -326,7 +326,9 @@ class NativeFamily(Family):
     def row_columns(self, row_data: Mapping[str, Any], n_rows: int) -> dict[str, NDArray[Any]]:
         columns = super().row_columns(row_data, n_rows)
         if columns or self.row_data:
-            self.statistics(np.zeros(n_rows), **columns)  # 0 is a possible target of every family
+            # Of every family 0 is a possible target, or the entry of the row.
+            entry = np.asarray(columns.get("entry", np.zeros(n_rows)), dtype=np.float64)
+            self.statistics(np.where(entry > 0.0, entry, 0.0), **columns)
         return {name: values.astype(np.float64) for name, values in columns.items()}
 
     def pack(self, row_data: Mapping[str, Any]) -> FloatArray | None:

@@ -36,13 +36,8 @@ NUMBER_FAMILIES: dict[str, type[NativeFamily]] = {
 
 
 def boosted_families() -> list[str]:
-    """Names of the families of numbers that can be boosted."""
-    return [name for name, family in NUMBER_FAMILIES.items() if family.link is not None]
-
-
-def families_without_baseline() -> list[str]:
-    """Names of the families of numbers that any structure takes, since nothing is fitted before trees are grown."""
-    return [name for name, family in NUMBER_FAMILIES.items() if not family.needs_baseline]
+    """Names of the families of numbers that can be boosted: their centres, or relative hazards."""
+    return [name for name, family in NUMBER_FAMILIES.items() if family.link is not None or family.needs_baseline]
 
 
 def families_with() -> dict[str, list[str]]:

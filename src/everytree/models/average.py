@@ -13,7 +13,8 @@ from everytree.base.arrays import FloatArray
 from everytree.base.words import number_of, short_number
 from everytree.explaining.contributions import Contributions, complete, log_of, probs_of, safe_log
 from everytree.explaining.tree_sums import Asked, forest_sum
-from everytree.models.model import Parts, Scale, UpdatableModel
+from everytree.models.model import Parts, Scale, UpdatableModel, split_columns
+from everytree.posterior.counts import ForestCounts
 from everytree.posterior.forest import Forest
 from everytree.posterior.posterior import Posterior
 from everytree.predictive.predictive import Predictive
@@ -70,6 +71,15 @@ class AverageModel(UpdatableModel):
     def merge(self, other: AverageModel) -> AverageModel:
         self.forest.merge(other.forest)
         return self
+
+    def columns_read(self, n_features: int) -> NDArray[np.bool_]:
+        return split_columns(self.forest.trees, n_features)
+
+    def counts(self) -> ForestCounts:
+        return ForestCounts(self.forest)
+
+    def counted(self, counts: ForestCounts) -> AverageModel:
+        return AverageModel(counts.forest())
 
     def without_rows(self) -> AverageModel:
         return AverageModel(self.forest.without_rows())

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from everytree.base.arrays import FloatArray
 from everytree.base.progress import Progress
 from everytree.base.words import short_number
-from everytree.exact.posterior import ExactPosterior
+from everytree.exact.posterior import ExactPosterior, LeafValues
 from everytree.exact.regions import WorkDone, regions_by_depth
 from everytree.explaining.contributions import Contributions
 from everytree.explaining.exact_sums import exact_sum
@@ -148,9 +148,13 @@ class ExactModel(UpdatableModel):
         return True
 
     def contributions(self, asked: Asked, scale: Scale) -> Contributions:
+        return self.contributions_of(asked)
+
+    def contributions_of(self, asked: Asked, values_of: LeafValues | None = None) -> Contributions:
+        """Contributions to the mean over all trees of a number of a leaf."""
         weight = self.rows.weight if asked.table is None else None
         rows = self.read(self.rows.codes if asked.table is None else asked.table)
-        return exact_sum(asked, self.posterior, self.read(asked.codes), rows, weight)
+        return exact_sum(asked, self.posterior, self.read(asked.codes), rows, weight, values_of)
 
     # ---- parts and words ------------------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ A model predicts rows of codes. Its users call the methods and attributes below 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
@@ -24,6 +24,7 @@ from everytree.posterior.posterior import Posterior
 from everytree.predictive.predictive import Predictive
 from everytree.tables.code_names import CodeWords
 from everytree.tables.schema import Schema
+from everytree.trees.metatree import MetaTree
 
 Scale = Literal["prediction", "trees"]
 
@@ -52,9 +53,10 @@ class Model(ABC):
     """A fitted model, which predicts rows of codes."""
 
     kind: ClassVar[str]  # its name in files
-    has_contributions: ClassVar[bool] = True  # whether predictions can be divided among the columns
-    # scale of sums over trees, where it is not that of predictions: a "score" of classes, or a "centre"
+    # scale of sums over trees, where it is not that of predictions: a "score" of classes, a "centre", a hazard
     of_trees: ClassVar[str | None] = None
+    # rows by which the mean prediction is known well enough: of 10,000, within a hundredth of a standard deviation
+    rows_of_mean: ClassVar[int] = 10_000
 
     @property
     @abstractmethod
@@ -173,6 +175,14 @@ class UpdatableModel(Model):
     @abstractmethod
     def pictured(self) -> Posterior:
         """The prunings of one tree, for pictures: of many, that of the largest evidence; the most probable of all."""
+
+
+def split_columns(trees: Sequence[MetaTree], n_features: int) -> NDArray[np.bool_]:
+    """(n_features,) columns that trees split on."""
+    asked = np.zeros(n_features, dtype=bool)
+    for tree in trees:
+        asked[tree.feature[~tree.is_terminal]] = True
+    return asked
 
 
 def scaled(gains: FloatArray) -> FloatArray:

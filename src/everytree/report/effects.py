@@ -58,7 +58,11 @@ def effects(subject: Subject, rows: JudgedRows | None) -> str:
 def _units(subject: Subject, rows: JudgedRows) -> str:
     """Units of counts and times, in a sentence."""
     text = " Counts are those of one unit of exposure." if "exposure" in rows.row_data else ""
-    if subject.words.last_time is not None:
+    if subject.words.baseline is not None:
+        text += (
+            f" Predictions are means of times that are cut off at {short_number(subject.words.baseline.times[-1], 6)}."
+        )
+    elif subject.words.last_time is not None:
         last = short_number(subject.words.last_time, 6)
         text += f" Predictions are means of times as if rates went on beyond {last}, the longest seen."
     return text

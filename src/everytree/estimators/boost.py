@@ -12,6 +12,7 @@ from everytree.estimators.classifier import Classifier
 from everytree.estimators.parameters import Auto, CategoricalFeatures, estimator, parameter
 from everytree.estimators.regressor import Regressor
 from everytree.estimators.survival import boosted_survival
+from everytree.families.registry import boosted_families
 from everytree.fitting.structures.boost import BoostStructure
 from everytree.fitting.targets.class_weight import ClassWeight
 from everytree.fitting.targets.numbers import NumberTarget
@@ -111,8 +112,8 @@ class MetaBoostRegressor(_Boost, Regressor):
 
     def _structure(self) -> Any:
         own = super()._structure()
-        return boosted_survival(own, 0, own.n_residual_trees) if self._has_baseline else own
+        return boosted_survival(own, 0, own.n_residual_trees) if self._predicts_curves else own
 
     def target_before_fit(self) -> NumberTarget:
         # The forest of residuals chooses its priors itself.
-        return NumberTarget(type(self).__name__, self.family, "auto", "auto")
+        return NumberTarget(type(self).__name__, self.family, "auto", "auto", boosted_families())

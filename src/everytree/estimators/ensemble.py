@@ -102,6 +102,6 @@ class MetaEnsembleRegressor(_Ensemble, Regressor):
 
     def _structure(self) -> Any:
         own = super()._structure()
-        if not self._has_baseline:
+        if not self._predicts_curves:
             return own
         return boosted_survival(own.boost, own.forest.n_structures, own.boost.n_residual_trees)

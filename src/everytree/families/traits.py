@@ -50,6 +50,7 @@ class Support:
 
 REAL_LINE = Support("a finite number")
 COUNTS = Support("counts from 0 on", 0.0, is_whole=True)
+POSITIVE = Support("positive", 0.0, is_open=True)
 TIMES = Support("times from 0 on", 0.0, needs_some_above=True)
 
 

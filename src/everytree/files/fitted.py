@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
+from everytree.base.checks import is_auto
 from everytree.families.base import NativeFamily
 from everytree.families.registry import NUMBER_FAMILIES
 from everytree.files.families import check_all
@@ -74,13 +75,13 @@ def read_fitted(reader: Reader, model: Any) -> None:
     if model.has_classes:
         target = replace(target, classes=_read_classes(reader, learnt.family))
     else:
-        _check_numbers(reader, model, learnt.family, row_names)
+        target = replace(target, family=_family_name(reader, model, learnt.family, row_names))
     if "input_mean" in reader:
         mean, scale = _read_inputs(reader, schema, learnt.family)
         target = replace(target, input_mean=mean, input_scale=scale)
     factor, batches = _read_weight_factor(reader), _read_batches(reader)
     oob = read_out_of_bag(reader.section("out_of_bag"), target) if "out_of_bag" in reader.values() else None
-    unseen = read_scores(reader, model.has_classes, are_curves=getattr(learnt.family, "needs_baseline", False))
+    unseen = read_scores(reader, model.has_classes, are_curves=learnt.family.predicts_curves)
     model.fitted_ = Fitted(
         target, schema, learnt, choice, row_names, factor, batches, out_of_bag=oob, unseen=unseen,
         helpful=read_helpful(reader, learnt), groups=reader.value("groups", str) if "groups" in reader else None,
@@ -88,10 +89,11 @@ def read_fitted(reader: Reader, model: Any) -> None:
     )  # fmt: skip
 
 
-def _check_numbers(reader: Reader, model: Any, family: NativeFamily, row_names: list[str]) -> None:
-    """Check that a regressor's leaves and row data are those of its family."""
-    leaves = NUMBER_FAMILIES.get(model.family) if isinstance(model.family, str) else None
-    if leaves is None or not isinstance(family, leaves):
+def _family_name(reader: Reader, model: Any, family: NativeFamily, row_names: list[str]) -> str:
+    """Name of the leaves' family, which must be that of the regressor, and row data those that go with it."""
+    name = family.name if is_auto(model.family) else model.family
+    leaves = NUMBER_FAMILIES.get(name) if isinstance(name, str) else None
+    if leaves is None or not leaves.makes(family):
         raise reader.error("parameters.family", f"is {model.family!r:.200}, but the leaves are {family}")
     names = [column.name for column in leaves.given_columns]
     optional = [sorted(some) for n in range(len(names) + 1) for some in combinations(names, n)]
@@ -99,6 +101,7 @@ def _check_numbers(reader: Reader, model: Any, family: NativeFamily, row_names: 
         raise reader.error("row_data", f"is {row_names}, which family {model.family!r} does not go with")
     if ("input_mean" in reader) != ("inputs" in leaves.row_data):
         raise reader.error("input_mean", f"is present or absent, contrary to family {model.family!r}")
+    return str(name)
 
 
 def _read_row_names(reader: Reader) -> list[str]:

@@ -96,13 +96,13 @@ class AverageModel(UpdatableModel):
 
     @property
     def is_sum_of_trees(self) -> bool:
-        return self.forest.sharpness == 1.0 or not (self.family.has_classes or self.family.has_cells)
+        return self.forest.sharpness == 1.0 or not self.family.is_sharpened_by_power
 
     def contributions(self, asked: Asked, scale: Scale) -> Contributions:
         found = forest_sum(asked, self.forest)
         if scale == "trees" or self.is_sum_of_trees:
             return found
-        if self.family.has_cells:  # the mean of sharpened shares is near that of the trees
+        if not self.family.has_classes:  # the mean of sharpened shares is near that of the trees
             base = found.base if asked.mean is None else asked.mean
             means = self.means(asked.codes, n_jobs=asked.n_jobs)[:, None]
             return complete(found.starting_at(base, self.importances_of_inputs(asked)), means)

@@ -286,7 +286,7 @@ class Forest:
         if self._has_classes():
             raise TypeError(f"moments() is for families of numbers, not for {type(self.family).__name__}")
         tables, centre = self.node_values()
-        is_powered = self.family.has_cells and self.sharpness != 1.0
+        is_powered = self.family.is_sharpened_by_power and self.sharpness != 1.0
         # Some leaf has an infinite variance, or no mean.
         if is_powered or not all(np.isfinite(table).all() for table in tables):
             dist = self.predictive(X, n_jobs=n_jobs)
@@ -415,7 +415,7 @@ def forest_kernel(trees: Sequence[MetaTree], n_codes: NDArray[Any]) -> _kernels.
 
 def _can_be_sharpened(family: Family) -> bool:
     """Whether sharpness is defined; families written in Python do not tell."""
-    return isinstance(family, NativeFamily) and (family.has_classes or family.support.is_real_line)
+    return isinstance(family, NativeFamily) and (family.is_sharpened_by_power or family.support.is_real_line)
 
 
 def _checked_weights(weights: ArrayLike | None, n_trees: int) -> FloatArray:

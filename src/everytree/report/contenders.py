@@ -111,7 +111,7 @@ def _ours(model: Any, rows: JudgedRows, rng: np.random.Generator) -> tuple[Float
     """Mean, PIT and loss."""
     dist = model.predictive(rows.inputs, **rows.row_data)
     pit, draws = dist.cdf(rows.y), rng.random(len(rows))
-    if NUMBER_FAMILIES[model.family].support.is_whole:
+    if NUMBER_FAMILIES[model.family_].support.is_whole:
         below = dist.cdf(rows.y - 1.0)
         pit = below + draws * (pit - below)
     if "censored" not in rows.row_data:

@@ -190,7 +190,7 @@ def report_page(
 
 
 def _are_whole(model: Any) -> bool:
-    return not model.has_classes and NUMBER_FAMILIES[model.family].support.is_whole
+    return not model.has_classes and NUMBER_FAMILIES[model.family_].support.is_whole
 
 
 def _drawn(subject: Subject) -> str:

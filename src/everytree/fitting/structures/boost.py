@@ -251,7 +251,7 @@ def _shifted(
     """Shift predictions of residuals by the centres of the rows; they are of rows with these numbers."""
     unseen = about_centres()
     unseen = replace(unseen, numbers=numbers[unseen.numbers])
-    if link.in_exposure:
+    if not link.is_moved:
         return unseen
     shift_and_scale = link.shift_and_scale(centres[unseen.numbers])
     return replace(unseen, predicted=ShiftedPredictive(unseen.predicted, *shift_and_scale))

@@ -105,7 +105,7 @@ class EnsembleStructure:
 
     def _numbers(self, rows: Rows, target: NumberTarget, schema: Schema, settings: Settings) -> Learnt:
         link = link_of(target)
-        own = replace(target, family="normal") if link.averages_logs else target
+        own = replace(target, family=link.forest_family, learnt=None) if link.forest_family else target
         on_scale = replace(rows, y=np.log(rows.y)) if link.averages_logs else rows
         boosted = self.boost.centres(rows, link, schema, settings)
         by_boosting, likelihood = boosted.left_out, likelihood_of(link, rows)

@@ -11,6 +11,7 @@ TYPE_CHECKING = False  # type checkers take it for true; importing it would take
 if TYPE_CHECKING:
     from typing import Any
 
+    from everytree.conformal.full import full_conformal
     from everytree.estimators import scorers as scorers
     from everytree.estimators.boost import MetaBoostClassifier, MetaBoostRegressor
     from everytree.estimators.ensemble import MetaEnsembleClassifier, MetaEnsembleRegressor
@@ -95,6 +96,7 @@ __all__ = [
     "from_lightgbm",
     "from_sklearn",
     "from_xgboost",
+    "full_conformal",
     "load",
     "onnx_inputs",
     "plot_predictive",
@@ -106,6 +108,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "conformal.full": ("full_conformal",),
     "estimators.boost": ("MetaBoostClassifier", "MetaBoostRegressor"),
     "estimators.ensemble": ("MetaEnsembleClassifier", "MetaEnsembleRegressor"),
     "estimators.exact": ("ExactTreeClassifier", "ExactTreeRegressor"),

@@ -24,8 +24,10 @@ from everytree.base.arrays import FloatArray
 from everytree.base.errors import ArgumentError, OverlapError
 from everytree.batches.batch import Roles
 from everytree.batches.sketch import SAMPLE_ROWS
+from everytree.conformal.guarantee import Guarantee
 from everytree.estimators.availability import lacking, only_where, refuse_several_outputs
 from everytree.estimators.batches import fit_batches
+from everytree.estimators.conformal import conformal_of, set_aside, split_conformal
 from everytree.estimators.early_rows import EarlyRows
 from everytree.estimators.explaining import explanation
 from everytree.estimators.outputs import fit_several
@@ -135,17 +137,74 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         y, weight, labels = (given.pop(argument) for argument in ("y", "sample_weight", "groups"))
         return GivenRows(X, y, weight, groups=labels, groups_name=name, row_data=given)
 
-    def _fit(self, given: GivenRows) -> Self:
-        """Fit a table in memory; a fit that fails changes nothing."""
+    def _fit(self, given: GivenRows, calibration_rows: Any = None) -> Self:
+        """Fit a table in memory, without the rows that are set aside; a fit that fails changes nothing."""
+        if calibration_rows is not None:
+            seed = getattr(self, "random_state", None)
+            rest, aside = set_aside(given, calibration_rows, seed, type(self).__name__)
+            fitted = self._fitted(rest)
+            self._keep(replace(fitted, conformal=split_conformal(self, fitted, aside)), given.X)
+            self._keep_early(None)
+            return self
         columns = output_columns(given.y) if self.grows_trees else None
         if columns is not None:
             fit_several(self, given, columns)
             return self
-        self._check_parameters()
-        fitted = fit(given, self.target_before_fit(), self._structure_of_fit(), self._settings())
-        self._keep(self._scored(fitted, given.y), given.X)
+        self._keep(self._fitted(given), given.X)
         self._keep_early(None)
         return self
+
+    def _fitted(self, given: GivenRows) -> Fitted:
+        """Return what is learnt from a table."""
+        self._check_parameters()
+        fitted = fit(given, self.target_before_fit(), self._structure_of_fit(), self._settings())
+        return self._scored(fitted, given.y)
+
+    def conformalize(self, X: Any, y: Any = None, *, by: Any = None, groups: Any = None, **row_data: Any) -> Self:
+        """Make intervals and sets of proved coverage from rows that the model was not fitted to.
+
+        Split conformal prediction: see `guarantee_`. `predict_interval(X, coverage, guarantee="conformal")` of
+        regressors and `predict_set(X, coverage)` of classifiers then hold the target of a new row with this probability
+        at least, whatever the model, if new rows come from where these rows come from. What was there of an earlier
+        call is replaced; `fit`, `partial_fit` and `merge` remove it.
+
+        Parameters
+        ----------
+        X : (n_rows, n_features) table
+            Calibration rows. All rows of the fit are refused; a part of them is not recognised, and would break the
+            promise.
+        y : (n_rows,) array_like, or str
+            Their targets.
+        by : str or int, optional
+            A column of X: coverage then holds within each of its categories.
+        groups : (n_rows,) array_like, or str, optional
+            Rows of one group (a patient, a site) are no independent rows: one of each group, drawn at random, counts.
+        **row_data
+            Row data of the family, such as `exposure`.
+
+        Returns
+        -------
+        The estimator itself.
+
+        Examples
+        --------
+        >>> import everytree as et
+        >>> from sklearn.datasets import load_diabetes
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = et.MetaForestRegressor(n_estimators=20, random_state=0).fit(X[:250], y[:250])
+        >>> low, high = model.conformalize(X[250:350], y[250:350]).predict_interval(X[350:], guarantee="conformal").T
+        >>> print(model.guarantee_)
+        Split conformal prediction by 100 rows: a new row is covered at least as often as asked for.
+        """
+        self._check_fitted()
+        given = self._given(X, y, None, row_data, groups)
+        self.fitted_ = replace(self.fitted_, conformal=split_conformal(self, self.fitted_, given, by))
+        return self
+
+    @property
+    def guarantee_(self) -> Guarantee:
+        """The theorem behind conformal intervals and sets, and what it promises; `promised(coverage)` is a number."""
+        return conformal_of(self).guarantee
 
     def _scored(self, fitted: Fitted, y: Any) -> Fitted:
         """Return the fitted state with its out-of-bag score, where `oob_score` is set."""
@@ -247,7 +306,9 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             return self
         self.model_.update(rows.codes, rows.y, rows.weight, n_jobs=self.n_jobs, **dict[str, Any](rows.row_data))
         last_time = last_time_of(rows, fitted.last_time)
-        self.fitted_ = replace(fitted.with_batch(rows), unseen=ADDED_LATER, mean_prediction=None, last_time=last_time)
+        self.fitted_ = replace(
+            fitted.with_batch(rows), unseen=ADDED_LATER, mean_prediction=None, last_time=last_time, conformal=None
+        )
         self._keep_early(early if early is not None and early.add(given) else None)
         return self
 
@@ -306,7 +367,9 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         self.model_.merge(copy.deepcopy(other.model_) if other.model_ is self.model_ else other.model_)
         batches = [*mine.batches, *theirs.batches]
         last_time = max((time for time in (mine.last_time, theirs.last_time) if time is not None), default=None)
-        self.fitted_ = replace(mine, batches=batches, unseen=ADDED_LATER, mean_prediction=None, last_time=last_time)
+        self.fitted_ = replace(
+            mine, batches=batches, unseen=ADDED_LATER, mean_prediction=None, last_time=last_time, conformal=None
+        )
         self._keep_early(None)
         return self
 
@@ -331,7 +394,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         empty = copy.copy(self)
         empty.fitted_ = replace(
             self.fitted_, model=self.model_.without_rows(), batches=[], out_of_bag=None, unseen=NO_ROWS,
-            mean_prediction=None, last_time=None,
+            mean_prediction=None, last_time=None, conformal=None,
         )  # fmt: skip
         empty._keep_early(None)
         return empty

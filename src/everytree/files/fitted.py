@@ -13,6 +13,7 @@ from everytree.base.arrays import FloatArray
 from everytree.base.checks import is_auto
 from everytree.families.base import NativeFamily
 from everytree.families.registry import NUMBER_FAMILIES
+from everytree.files.conformal import read_conformal, write_conformal
 from everytree.files.families import check_all
 from everytree.files.held_out import (
     read_choice,
@@ -51,6 +52,8 @@ def write_fitted(writer: Writer, model: Any) -> None:
         write_out_of_bag(writer.section("out_of_bag"), fitted.out_of_bag)
     if fitted.helpful is not None:
         write_helpful(writer.section("helpful"), fitted.helpful)
+    if fitted.conformal is not None:
+        write_conformal(writer.section("conformal"), fitted.conformal)
     if fitted.last_time is not None:
         writer.put(last_time=fitted.last_time)
     if fitted.mean_prediction is not None:
@@ -86,6 +89,7 @@ def read_fitted(reader: Reader, model: Any) -> None:
         target, schema, learnt, choice, row_names, factor, batches, out_of_bag=oob, unseen=unseen,
         helpful=read_helpful(reader, learnt), groups=reader.value("groups", str) if "groups" in reader else None,
         mean_prediction=_read_mean(reader, learnt), last_time=_read_last_time(reader),
+        conformal=read_conformal(reader, learnt),
     )  # fmt: skip
 
 

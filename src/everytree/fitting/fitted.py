@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
+from everytree.conformal.conformal import Conformal
 from everytree.fitting.coding import check_same_length
 from everytree.fitting.given import GivenRows, Settings
 from everytree.fitting.held_out.helpful_splits import HelpfulSplits
@@ -60,6 +61,8 @@ class Fitted:
         more since rows were added.
     last_time : float or None
         The longest time that was seen, where some were cut short.
+    conformal : Conformal or None
+        What makes intervals and sets of proved coverage; None where no rows were set aside for it.
     """
 
     target: Target
@@ -76,6 +79,7 @@ class Fitted:
     groups: str | None = None
     mean_prediction: FloatArray | None = None
     last_time: float | None = None
+    conformal: Conformal | None = None
 
     @classmethod
     def of(

@@ -19,6 +19,7 @@ from everytree.base.checks import whole_number
 from everytree.families.base import Family, NativeFamily
 from everytree.posterior.checks import check_is_other
 from everytree.posterior.split_prior import SplitPriorLike, log_split_stop, split_prior_of_depths
+from everytree.predictive.leaving_out import leave_one_out
 from everytree.predictive.paths import PathPredictive, Paths
 from everytree.predictive.predictive import Predictive
 from everytree.trees.metatree import read_only, whole_numbers
@@ -248,6 +249,20 @@ class GrowingPosterior:
         the node's predictive with weight 1 - g_1 ... g_j and the prior predictive with the rest.
         """
         columns = self.family.row_columns(row_data, len(as_table(X)))
+        statistics, paths = self._paths(X)
+        return PathPredictive(self.family, self.family.summarise(statistics), paths, columns)
+
+    def loo_log_prob(self, X: ArrayLike, y: ArrayLike, **row_data: Any) -> FloatArray:
+        """(n_rows,) log p(y_i | all other rows), for rows of weight 1 that are in this posterior.
+
+        Closed form, as in `Posterior.loo_log_prob`: nothing grows again.
+        """
+        columns = self.family.row_columns(row_data, len(as_table(X)))
+        statistics, paths = self._paths(X)
+        return leave_one_out(self.family, statistics, paths, y, columns)
+
+    def _paths(self, X: ArrayLike) -> tuple[FloatArray, Paths]:
+        """Statistics of the nodes that may be the leaves of rows, and for each row which they are."""
         with self.lock:
             shares = self._kernel.shares(X)
             if shares is None:
@@ -258,8 +273,7 @@ class GrowingPosterior:
             nothing = np.zeros((1, self.family.n_statistics))  # node -1 is the prior: the last row
             statistics = np.concatenate([self._arrays["statistics"][: self.n_nodes], nothing])[on_paths]
         of_row = np.arange(len(start) - 1, dtype=np.int32)
-        summary = self.family.summarise(statistics)
-        return PathPredictive(self.family, summary, Paths(start, entries, log_weights, of_row), columns)
+        return statistics, Paths(start, entries, log_weights, of_row)
 
     # ---- copies and files -----------------------------------------------------------------------------------------
 

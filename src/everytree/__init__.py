@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from everytree.estimators import scorers as scorers
     from everytree.estimators.boost import MetaBoostClassifier, MetaBoostRegressor
+    from everytree.estimators.comparing import compare
     from everytree.estimators.ensemble import MetaEnsembleClassifier, MetaEnsembleRegressor
     from everytree.estimators.exact import ExactTreeClassifier, ExactTreeRegressor
     from everytree.estimators.forest import MetaForestClassifier, MetaForestRegressor
@@ -83,6 +84,7 @@ __all__ = [
     "Schema",
     "StructureSampler",
     "Survival",
+    "compare",
     "depth_prior",
     "from_lightgbm",
     "from_sklearn",
@@ -99,6 +101,7 @@ __all__ = [
 
 _HOMES = {
     "estimators.boost": ("MetaBoostClassifier", "MetaBoostRegressor"),
+    "estimators.comparing": ("compare",),
     "estimators.ensemble": ("MetaEnsembleClassifier", "MetaEnsembleRegressor"),
     "estimators.exact": ("ExactTreeClassifier", "ExactTreeRegressor"),
     "estimators.forest": ("MetaForestClassifier", "MetaForestRegressor"),

@@ -286,18 +286,8 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         allow_overlap : bool
             Whether a batch that both have counted may count twice.
         """
-        if type(other) is not type(self):
-            raise TypeError(f"other must be a {type(self).__name__}, not {type(other).__name__}")
-        self._check_fitted()
-        other._check_fitted()
+        self._check_mergeable(other)
         mine, theirs = self.fitted_, other.fitted_
-        _check_same_tables(mine, theirs)
-        mine.target.check_same(theirs.target)
-        try:
-            self.model_.check_mergeable(other.model_)
-        except ValueError as error:
-            advice = "models that are to be merged have the same trees: fit one, and give each shard a blank() of it"
-            raise ValueError(f"{error}; {advice}") from None
         if not allow_overlap and not set(mine.batches).isdisjoint(theirs.batches):
             raise OverlapError(
                 "other has counted a batch of rows that this one has counted too, and they would count twice. Let "
@@ -309,6 +299,22 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         self.fitted_ = replace(mine, batches=batches, unseen=ADDED_LATER, mean_prediction=None, last_time=last_time)
         self._keep_early(None)
         return self
+
+    def _check_mergeable(self, other: Any) -> None:
+        """Raise unless the other has the same columns, structures and priors."""
+        if type(other) is not type(self):
+            raise TypeError(f"other must be a {type(self).__name__}, not {type(other).__name__}")
+        self._check_fitted()
+        other._check_fitted()
+        _check_same_tables(self.fitted_, other.fitted_)
+        self.fitted_.target.check_same(other.fitted_.target)
+        try:
+            self.model_.check_mergeable(other.model_)
+        except ValueError as error:
+            advice = (
+                "models that are to be merged or compared have the same trees: fit one, and take a blank() for each"
+            )
+            raise ValueError(f"{error}; {advice}") from None
 
     @only_where("counts_rows", AFTER_ALL_TREES)
     def blank(self) -> Self:

@@ -50,7 +50,10 @@ def count_all(passes: Passes, fitted: Fitted, settings: Settings, rule: RowSampl
     if counted is not None:
         posts = forest.posteriors
         counts.add(Tally([post.statistics for post in posts], np.array([post.n_rows for post in posts])))
-    return replace(fitted, model=AverageModel(counts.forest()), batches=[counts.digest()], mean_prediction=None)
+    return replace(
+        fitted, model=AverageModel(counts.forest()), batches=[counts.digest()], mean_prediction=None,
+        is_out_of_fold=False,
+    )  # fmt: skip
 
 
 def rows_and_features(

@@ -50,11 +50,14 @@ from everytree.structure.importers.model import Imported
 from everytree.tables.named_columns import series_name, split_off
 from everytree.tables.one_row import rows_table
 from everytree.tables.reading import Table
+from everytree.tables.repeats import read_groups
 from everytree.tables.schema import Schema
 from everytree.tables.schema_difference import schema_difference
 
 NO_ROWS = NoScores("it has seen no rows")
 ADDED_LATER = NoScores("rows were added after they were left out; only fit leaves rows out")
+
+TAKEN_BACK = NoScores("rows were taken back after they were left out")
 
 AFTER_ALL_TREES = "a boosted tree depends on all trees before it, so that more rows need a new fit"
 TOO_MANY_TREES = "boosted trees are too many and too small to be drawn"
@@ -272,6 +275,94 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         self.fitted_ = fitted
 
     @only_where("counts_rows", AFTER_ALL_TREES)
+    def forget(self, X: Any, y: Any, sample_weight: Any = None, **row_data: Any) -> Self:
+        """Take back rows that were counted: statistics are then as if they had never been. Returns itself.
+
+        Evidence, split probabilities and predictions are those of the other rows in the same structures, with the same
+        priors, columns and weights of trees. What these were chosen by is not undone: cut points, the order of
+        categories, splits, priors and sharpness may have been learnt from the rows too; only a new fit without them
+        removes that. Rows that are kept to grow structures again are no longer kept.
+
+        Rows of which a leaf has fewer than they would take away are refused, and nothing changes; so is a batch of at
+        least ten different rows that was taken back already. Sums cannot tell other rows from those that were counted
+        where enough rows like them are in every leaf that they reach. Exact trees keep their rows, and refuse every row
+        that is not among them.
+
+        Parameters
+        ----------
+        X, y, sample_weight, **row_data
+            The rows as they were given to `fit` or `partial_fit`, in any order and any batches.
+
+        Examples
+        --------
+        >>> import everytree as et
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = et.MetaForestClassifier(n_estimators=5, random_state=0).fit(X, y)
+        >>> others = model.blank().partial_fit(X[10:], y[10:])
+        >>> round(abs(model.forget(X[:10], y[:10]).log_evidence_ - others.log_evidence_), 9)
+        0.0
+        """
+        rows = self._counted_rows(self._given_later(X, y, sample_weight, row_data))
+        if self.fitted_.has_forgotten(rows):
+            raise OverlapError(f"this {type(self).__name__} has taken back these rows already; nothing was changed")
+        self.model_.forget(rows.codes, rows.y, rows.weight, n_jobs=self.n_jobs, **dict[str, Any](rows.row_data))
+        without = self.fitted_.without_batch(rows)
+        self.fitted_ = replace(without, unseen=TAKEN_BACK, out_of_bag=None, mean_prediction=None)
+        self._keep_early(None)
+        return self
+
+    @only_where("counts_rows", AFTER_ALL_TREES)
+    def influence(
+        self, X: Any, y: Any, X_new: Any, sample_weight: Any = None, *, groups: Any = None, **row_data: Any
+    ) -> FloatArray:
+        """Change of each prediction when a row, or a group of rows, is left out.
+
+        Structures, priors, weights of trees and sharpness stay as they are, and with them the result is exact: the
+        prediction after `forget`, less that before. Of forests and trees in closed form, from the nodes on a row's
+        paths; of exact trees, survival curves and leaves that are lines or cells by taking each row back from a copy.
+
+        Parameters
+        ----------
+        X, y, sample_weight, **row_data
+            Rows that were counted, as for `forget`.
+        X_new : (n_new, n_features) table
+            Rows to predict.
+        groups : (n_rows,) array_like, or str, optional
+            Rows of a group are left out together.
+
+        Returns
+        -------
+        (n_rows, n_new) float64, for classes (n_rows, n_new, n_classes)
+            Probabilities or means without the row, less those with it; for groups, in ascending order of their names.
+        """
+        given = self._given_later(X, y, sample_weight, row_data, groups)
+        rows = self._counted_rows(given)
+        named = read_groups(given.groups, len(rows))
+        codes = self._encode(X_new)
+        columns, group = self._columns(X_new, len(codes), {}), np.arange(len(rows)) if named is None else named
+        before = self.model_.means_of(codes, columns, n_jobs=self.n_jobs)
+        changes: FloatArray = self.model_.means_without(rows, group, codes, columns, n_jobs=self.n_jobs)
+        changes -= before.reshape(len(codes), -1)
+        return changes[:, :, : len(self.classes_)] if self.has_classes else changes[:, :, 0]
+
+    def _given_later(self, X: Any, y: Any, weight: Any, row_data: Mapping[str, Any], groups: Any = None) -> GivenRows:
+        """Return rows after the first as they are given, with the columns of X that arguments name."""
+        self._check_fitted()
+        self.target_before_fit().check_names(row_data)
+        return self._given(X, y, weight, row_data, groups)
+
+    def _counted_rows(self, given: GivenRows) -> Rows:
+        """Rows that were counted, coded as they were then."""
+        if self.fitted_.is_out_of_fold:
+            raise ValueError(
+                f"the rows of fit were counted in this {type(self).__name__} by codes of categories, or by hazards, "
+                "from the targets of other rows only, so that they cannot be found again; count rows by partial_fit "
+                "in a blank() of it"
+            )
+        return self._more_rows(given, self.fitted_)
+
+    @only_where("counts_rows", AFTER_ALL_TREES)
     def merge(self, other: Self, *, allow_overlap: bool = False) -> Self:
         """Add the rows of another fitted estimator with the same columns, structures and priors. Returns itself.
 
@@ -296,7 +387,10 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         self.model_.merge(copy.deepcopy(other.model_) if other.model_ is self.model_ else other.model_)
         batches = [*mine.batches, *theirs.batches]
         last_time = max((time for time in (mine.last_time, theirs.last_time) if time is not None), default=None)
-        self.fitted_ = replace(mine, batches=batches, unseen=ADDED_LATER, mean_prediction=None, last_time=last_time)
+        self.fitted_ = replace(
+            mine, batches=batches, unseen=ADDED_LATER, mean_prediction=None, last_time=last_time,
+            is_out_of_fold=mine.is_out_of_fold or theirs.is_out_of_fold, forgotten=[*mine.forgotten, *theirs.forgotten],
+        )  # fmt: skip
         self._keep_early(None)
         return self
 
@@ -337,7 +431,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         empty = copy.copy(self)
         empty.fitted_ = replace(
             self.fitted_, model=self.model_.without_rows(), batches=[], out_of_bag=None, unseen=NO_ROWS,
-            mean_prediction=None, last_time=None,
+            mean_prediction=None, last_time=None, is_out_of_fold=False, forgotten=(),
         )  # fmt: skip
         empty._keep_early(None)
         return empty

@@ -59,12 +59,12 @@ def compare(a: Any, b: Any, *, change_prior: float = 0.5) -> Comparison:
         return _of_forests(a, b, change_prior, a.ends, {})
     if not isinstance(a, MetaEstimator):
         raise TypeError(f"a must be a Posterior, a Forest or a fitted estimator, not {type(a).__name__}")
-    forests = [_forest_of(model) for model in (a, b)]
+    mine, theirs = _forest_of(a), _forest_of(b)
     a._check_mergeable(b)
     if not set(a.fitted_.batches).isdisjoint(b.fitted_.batches):
         raise OverlapError("a and b have counted a batch of the same rows; compare is for different rows")
     words = a.drawing_options({"helps": None})
-    return _of_forests(*forests, change_prior, lambda X: forests[0].ends(a._encode(X), n_jobs=a.n_jobs), words)
+    return _of_forests(mine, theirs, change_prior, lambda X: mine.ends(a._encode(X), n_jobs=a.n_jobs), words)
 
 
 def _forest_of(model: Any) -> Forest:

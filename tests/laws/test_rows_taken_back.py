@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import combinations, permutations
+from math import factorial
 
 import numpy as np
 import pandas as pd
@@ -86,7 +88,7 @@ def test_influence_is_the_prediction_of_the_others(kind, family):
 
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if not kind.counts_rows], ids=lambda kind: kind.__name__)
 def test_others_refuse_by_name(kind):
-    for name in ("forget", "influence"):
+    for name in ("forget", "influence", "row_values"):
         with pytest.raises(AttributeError, match=f"{kind.__name__} has no {name}"):
             getattr(kind(), name)
 
@@ -156,3 +158,52 @@ def test_a_snapshot_of_an_online_forest_takes_rows_back():
     model.forget(X[:20], y[:20])
     assert model.forest_.posteriors[0].statistics.sum() < before
     assert model.model_.n_rows == 40
+
+
+# ---- values of rows -------------------------------------------------------------------------------------------------
+
+
+def test_values_of_rows_are_shapley_values_of_the_log_evidence():
+    """Over all orders of five rows, they are those of the definition: sums over all subsets."""
+    rng = rng_for("shapley")
+    X, y = rng.integers(0, 3, (40, 2)), rng.normal(size=40)
+    model = et.MetaForestRegressor(n_estimators=3, random_state=0).fit(X, y)
+    rows = model._counted_rows(model._given_later(X[:5], y[:5], None, {}))
+    every = [np.array(order) for order in permutations(range(5))]
+    found = model.model_.gains_of_rows(rows, every).mean(axis=0)
+
+    def evidence(some):
+        return model.blank().partial_fit(X[list(some)], y[list(some)]).log_evidence_ if some else 0.0
+
+    for i in range(5):
+        others, total = [k for k in range(5) if k != i], 0.0
+        for size in range(5):
+            for some in combinations(others, size):
+                share = factorial(size) * factorial(4 - size) / factorial(5)
+                total += share * (evidence(sorted([*some, i])) - evidence(some))
+        assert found[i] == pytest.approx(total, rel=1e-10, abs=1e-10)
+
+
+@counting
+def test_values_of_rows_sum_to_the_log_evidence(kind, family):
+    X, y = rows(kind, family)
+    X, y = X[:12], y[:12]
+    empty = blank(kind, family)
+    values, errors = empty.row_values(X, y, n_passes=2, rng=0)
+    assert values.sum() == pytest.approx(empty.blank().partial_fit(X, y).log_evidence_, rel=1e-9, abs=1e-9)
+    assert (errors >= 0.0).all()
+    np.testing.assert_array_equal(values, empty.row_values(X, y, n_passes=2, rng=0)[0])
+
+
+def test_a_wrong_target_has_the_smallest_value():
+    rng = rng_for("wrong")
+    X = rng.normal(size=(200, 2))
+    y = (X[:, 0] > 0).astype(int)
+    wrong = int(np.argmax(X[:, 0]))
+    y[wrong] = 0
+    model = et.MetaForestClassifier(n_estimators=10, random_state=0).fit(X, y)
+    values, errors = model.row_values(X, y, n_passes=4, rng=0)
+    assert np.argmin(values) == wrong
+    assert values[wrong] < np.sort(values)[1] - 2 * errors[wrong]
+    with pytest.raises(ValueError, match="n_passes"):
+        model.row_values(X, y, n_passes=1)

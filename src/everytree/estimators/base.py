@@ -21,7 +21,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from everytree.base.arrays import FloatArray
+from everytree.base.checks import whole_number
 from everytree.base.errors import ArgumentError, OverlapError
+from everytree.base.randomness import RandomSource, random_generator
 from everytree.batches.batch import Roles
 from everytree.batches.sketch import SAMPLE_ROWS
 from everytree.estimators.availability import lacking, only_where, refuse_several_outputs
@@ -345,6 +347,40 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         changes: FloatArray = self.model_.means_without(rows, group, codes, columns, n_jobs=self.n_jobs)
         changes -= before.reshape(len(codes), -1)
         return changes[:, :, : len(self.classes_)] if self.has_classes else changes[:, :, 0]
+
+    @only_where("counts_rows", AFTER_ALL_TREES)
+    def row_values(
+        self, X: Any, y: Any, sample_weight: Any = None, *, n_passes: int = 20, rng: RandomSource = None,
+        **row_data: Any,
+    ) -> tuple[FloatArray, FloatArray]:  # fmt: skip
+        """Value of each row for the model: what it adds to the log evidence, averaged over all orders of the rows.
+
+        These are Shapley values of the rows: they sum to the log evidence of the rows in the structures and priors of
+        this model. Rows with a large negative value are the ones that the others do not expect: mistakes, or another
+        law. They are estimated from random orders, in each of which rows are counted one after another and a row's
+        gain is the log probability of its target given those before it; without bias, and with their standard errors.
+        Where structures and priors were chosen by the same rows, these are not part of the values.
+
+        Exact trees are summed again for each row of each order, which takes long.
+
+        Parameters
+        ----------
+        X, y, sample_weight, **row_data
+            Rows as for `partial_fit`, whether or not they were counted.
+        n_passes : int
+            Orders, at least 2. A pass costs as much as counting the rows one by one.
+        rng : numpy.random.Generator, numpy.random.RandomState or int, optional
+            Source of randomness, or its seed.
+
+        Returns
+        -------
+        (n_rows,) float64, (n_rows,) float64
+            Values, and their standard errors.
+        """
+        rows = self._counted_rows(self._given_later(X, y, sample_weight, row_data))
+        n, generator = whole_number("n_passes", n_passes, 2), random_generator(rng)
+        gains = self.model_.gains_of_rows(rows, (generator.permutation(len(rows)) for _ in range(n)))
+        return gains.mean(axis=0), gains.std(axis=0, ddof=1) / np.sqrt(n)
 
     def _given_later(self, X: Any, y: Any, weight: Any, row_data: Mapping[str, Any], groups: Any = None) -> GivenRows:
         """Return rows after the first as they are given, with the columns of X that arguments name."""

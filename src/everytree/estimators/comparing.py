@@ -48,6 +48,15 @@ def compare(a: Any, b: Any, *, change_prior: float = 0.5) -> Comparison:
     >>> y2 = np.random.default_rng(3).random(2000) < p2
     >>> before, after = (et.Posterior(tree, et.Bernoulli()).update(*rows) for rows in ((X, y), (X2, y2)))
     >>> print(et.compare(before, after).to_text())
+    P(nothing changed) = 2.48e-36, a priori 0.579
+                     changed  a: rows  a: P(y = 1)  b: rows  b: P(y = 1)
+    x0?                1.000    2,000        0.537    2,000        0.612
+    ├─ = 0  x1?        1.000      964        0.354    1,024        0.529
+    │  ├─ = 0  leaf    0.055      469        0.171      528        0.184
+    │  └─ = 1  leaf    1.000      495        0.527      496        0.896
+    └─ = 1  x1?        0.037    1,036        0.708      976        0.700
+       ├─ = 0  leaf    0.036      538        0.717      470        0.695
+       └─ = 1  leaf    0.036      498        0.698      506        0.703
     """
     _check_change_prior(change_prior)
     if isinstance(a, Posterior):

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
@@ -247,6 +247,20 @@ class UpdatableModel(Model):
             rest = copy.deepcopy(self).forget(some.codes, some.y, some.weight, n_jobs=n_jobs, **dict(some.row_data))
             found.append(rest.means_of(X, row_data, n_jobs=n_jobs))
         return np.array(found).reshape(len(found), len(X), -1)
+
+    def gains_of_rows(self, rows: Rows, orders: Iterable[NDArray[np.int64]]) -> FloatArray:
+        """(n_orders, n_rows) what each row adds to the log evidence after those before it, for some orders of rows."""
+        found = []
+        for order in orders:
+            model, evidence = self.without_rows(), np.zeros(len(rows) + 1)
+            for number, row in enumerate(order):
+                one = rows.at(np.array([row]))
+                model.update(one.codes, one.y, one.weight, **dict[str, Any](one.row_data))
+                evidence[number + 1] = model.log_evidence
+            gains = np.empty(len(rows))
+            gains[order] = np.diff(evidence)
+            found.append(gains)
+        return np.array(found)
 
     @abstractmethod
     def pictured(self) -> Posterior:

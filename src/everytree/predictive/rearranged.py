@@ -10,17 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from everytree.base.arrays import FloatArray
-from everytree.base.checks import whole_number
-from everytree.base.randomness import RandomSource, random_generator
 from everytree.predictive.mixture import Mixture
 from everytree.predictive.predictive import Predictive, VarianceParts
-from everytree.predictive.targets import read_targets
 from everytree.tables.column import missing_code
 
 MAX_CELLS = 1024

@@ -24,6 +24,7 @@ FLOOR = {package: number for number, packages in enumerate(FLOORS) for package i
 
 DOORS = {
     ("posterior.posterior", "view"),
+    ("posterior.comparison", "view"),
     ("estimators.base", "view"),
     ("explaining.explanation", "view"),
     ("explaining.effect", "view"),

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from everytree.conformal.full import full_conformal
     from everytree.estimators import scorers as scorers
     from everytree.estimators.boost import MetaBoostClassifier, MetaBoostRegressor
+    from everytree.estimators.comparing import compare
     from everytree.estimators.ensemble import MetaEnsembleClassifier, MetaEnsembleRegressor
     from everytree.estimators.exact import ExactTreeClassifier, ExactTreeRegressor
     from everytree.estimators.forest import MetaForestClassifier, MetaForestRegressor
@@ -92,6 +93,7 @@ __all__ = [
     "StructureSampler",
     "Survival",
     "Weibull",
+    "compare",
     "depth_prior",
     "from_lightgbm",
     "from_sklearn",
@@ -110,6 +112,7 @@ __all__ = [
 _HOMES = {
     "conformal.full": ("full_conformal",),
     "estimators.boost": ("MetaBoostClassifier", "MetaBoostRegressor"),
+    "estimators.comparing": ("compare",),
     "estimators.ensemble": ("MetaEnsembleClassifier", "MetaEnsembleRegressor"),
     "estimators.exact": ("ExactTreeClassifier", "ExactTreeRegressor"),
     "estimators.forest": ("MetaForestClassifier", "MetaForestRegressor"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Self
 
@@ -14,6 +15,7 @@ from everytree.estimators.availability import only_where, refuse_several_outputs
 from everytree.estimators.base import AFTER_ALL_TREES, MetaEstimator
 from everytree.estimators.conformal import asked_of, conformal_of
 from everytree.estimators.outputs import columns_to_score, labels_of
+from everytree.fitting.given import GivenRows
 from everytree.fitting.outputs import output_columns
 from everytree.fitting.targets.class_weight import ClassWeight, check_class_weight, weights_by_class, weights_by_classes
 from everytree.fitting.targets.classes import ClassTarget
@@ -94,8 +96,7 @@ class Classifier(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
             Whether rows may count twice: a later batch with the same rows as an earlier one, in any order, is refused
             otherwise. See `merge` for how they are recognised.
         """
-        given = self._given(X, y, sample_weight, {}, groups)
-        given = given._replace(weight=self._weight(given.y, given.weight, is_all=False))
+        given = self._weighted(self._given(X, y, sample_weight, {}, groups))
         if not self.__sklearn_is_fitted__():
             target = self.target_before_fit()
             return self._fit_first(given, target if classes is None else replace(target, classes=np.unique(classes)))
@@ -197,6 +198,13 @@ class Classifier(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
         """Raise if classes are named that are not those of the first call."""
         if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             raise ValueError(f"classes is {classes!r}, but the first call had {self.classes_.tolist()}")
+
+    def _given_later(self, X: Any, y: Any, weight: Any, row_data: Mapping[str, Any], groups: Any = None) -> GivenRows:
+        return self._weighted(super()._given_later(X, y, weight, row_data, groups))
+
+    def _weighted(self, given: GivenRows) -> GivenRows:
+        """Rows after the first, their weights multiplied by those of their classes."""
+        return given._replace(weight=self._weight(given.y, given.weight, is_all=False))
 
     def _weight(self, y: Any, sample_weight: Any, *, is_all: bool) -> Any:
         """Return the weights of rows, multiplied by those of their classes."""

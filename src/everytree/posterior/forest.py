@@ -228,6 +228,31 @@ class Forest:
                 own.merge(theirs)
         return self
 
+    def forget(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        n_jobs: int | None = None,
+        **row_data: Any,
+    ) -> Self:
+        """Take back rows from every tree, or from none where that fails. Arguments as in `Posterior.forget`."""
+        return self.take_away(self.without_rows().update(X, y, sample_weight, n_jobs=n_jobs, **row_data))
+
+    def take_away(self, other: Forest) -> Self:
+        """Subtract the rows of another forest of the same trees, all of which are in this one."""
+        with self._writing():
+            self.check_counted(other)
+            for own, theirs in zip(self._posteriors, other._posteriors, strict=True):
+                own.take_away(theirs)
+        return self
+
+    def check_counted(self, other: Forest) -> None:
+        """Raise unless all rows of another forest of the same trees can be in this one."""
+        for own, theirs in zip(self._posteriors, other._posteriors, strict=True):
+            own.check_counted(theirs)
+
     def check_mergeable(self, other: Forest) -> None:
         """Raise unless the other has the same trees, priors, weights and sharpness."""
         if not isinstance(other, Forest):

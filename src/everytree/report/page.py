@@ -29,6 +29,7 @@ from everytree.report.opening import (
     title,
     verdict,
 )
+from everytree.report.profile import profile
 from everytree.report.quality import Quality, at_most, judged, quality_html, why_not_judged, why_not_refitted
 from everytree.report.rows import JudgedRows, as_table, check_table, groups_of, other_columns, read_rows
 from everytree.report.subject import Subject
@@ -72,6 +73,11 @@ def write_report(model: Any, table: Any, path: str | os.PathLike[str], **options
             f"path must be the name of the file to write, but is of type {type(path).__name__}; the order is "
             "model.report(path, table) and write_report(model, table, path)"
         )
+    folder = Path(path).parent
+    if not folder.is_dir():  # before the work, not after it
+        raise FileNotFoundError(f"path is {os.fspath(path)!r}, but there is no folder {os.fspath(folder)!r}")
+    if Path(path).is_dir():
+        raise IsADirectoryError(f"path is {os.fspath(path)!r}, which is a folder; name the file to write")
     replace_file(path, [report_html(model, table, **options).encode("utf-8")])
     return Path(path)
 
@@ -162,8 +168,10 @@ def report_page(
     if held_out and rows is not None and not why_not:
         scores, are_new = scores_of_new(model, at_most(rows)[0]), True
     data = model_data(subject)
-    n_examples = 0 if data["kernel"] is None else n_examples  # without a panel there is nothing to load them into
-    data["examples"] = examples(model, rows, n_examples, data["inputs"], explained=subject.can_be_explained)
+    data["examples"] = examples(
+        model, rows, n_examples, data["inputs"], explained=subject.can_be_explained, told=data["kernel"] is None
+    )
+    matter = importances(subject)
     sections = {
         "title": escape(title(model, name)),
         "verdict": escape(verdict(scores, quality, are_new=are_new)),
@@ -174,8 +182,8 @@ def report_page(
         "priors": pairs_list(priors(subject)),
         "parameters": pairs_list(parameters(subject)),
         "quality": why_not or _quality_section(model, rows, quality),
-        "importances": importances_html(importances(subject), subject.words.inputs),
-        "effects": effects(subject, rows),
+        "importances": importances_html(matter, subject.words.inputs) + profile(subject, rows),
+        "effects": effects(subject, rows, matter),
         "tree_links": "",
         "tree_sections": "",
         "no_whatif": escape(_no_whatif(subject, data)),
@@ -199,13 +207,21 @@ def _drawn(subject: Subject) -> str:
         return "The prunings of the single most probable tree; the model itself averages over every other tree too."
     if len(subject.posts) == 1:
         return "The one meta-tree of the model."
-    return "The tree with the largest weight or evidence is shown first; the list has all the others."
+    share = subject.weights[subject.first] / sum(subject.weights)
+    return (
+        f"One vote of {len(subject.posts)}: the model averages over all of its trees, and this one has {share:.1%} of "
+        "the weight. The list has all the others."
+    )
 
 
 def _no_whatif(subject: Subject, data: dict[str, Any]) -> str:
-    """Why the page's script predicts nothing; empty where it does, and for boosted trees, whose pages lack the part."""
-    if data["kernel"] is not None or not subject.is_drawn:
+    """Why the page's script predicts nothing; empty where it does."""
+    if data["kernel"] is not None:
         return ""
+    if not subject.is_drawn:
+        why = "are too many for this page" if subject.model.has_classes else "predict numbers in Python alone"
+        rows = ": below are rows of the table, with what Python predicts for them" if data["examples"] else ""
+        return f"The boosted trees of this model {why}, so that no values can be changed here{rows}."
     if any(column.hashed is not None for column in subject.model.schema_.columns):
         return "The script of this page cannot predict by texts that the model has no list of; in Python, predict does."
     leaves = type(subject.family).__name__

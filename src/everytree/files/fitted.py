@@ -39,6 +39,8 @@ def write_fitted(writer: Writer, model: Any) -> None:
     writer.put(weight_factor=fitted.weight_factor, batches=list(fitted.batches))
     if fitted.groups is not None:
         writer.put(groups=fitted.groups)
+    if fitted.target_name is not None:
+        writer.put(target_name=fitted.target_name)
     if model.has_classes:
         write_plain(writer, "classes", model.classes_)
     if hasattr(model, "input_mean_"):
@@ -84,6 +86,7 @@ def read_fitted(reader: Reader, model: Any) -> None:
     model.fitted_ = Fitted(
         target, schema, learnt, choice, row_names, factor, batches, out_of_bag=oob, unseen=unseen,
         helpful=read_helpful(reader, learnt), groups=reader.value("groups", str) if "groups" in reader else None,
+        target_name=reader.value("target_name", str) if "target_name" in reader else None,
         mean_prediction=_read_mean(reader, learnt), last_time=_read_last_time(reader),
     )  # fmt: skip
 

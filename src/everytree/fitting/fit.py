@@ -65,7 +65,7 @@ def fit_sample(
     fitted = Fitted.of(learnt, target, schema, rows, weight, factor, settings.n_jobs)
     fitted = fitted.with_batch(replace(rows, codes=later_codes))
     groups = None if given.groups is None else given.groups_name
-    return replace(fitted, groups=groups), partial(_scored_by, fitted, learnt, rows)
+    return replace(fitted, groups=groups, target_name=given.target_name), partial(_scored_by, fitted, learnt, rows)
 
 
 def _scored_by(fitted: Fitted, learnt: Learnt, rows: Rows, forest: Forest) -> Scores | NoScores:

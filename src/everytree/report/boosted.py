@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ def boosted_parts(subject: Subject, budget: int) -> dict[str, Any]:
         boosted |= _of_numbers(subject)
         forest, room = parts.residuals, 1.0
     asked = _asked(subject)
-    nothing = {
+    nothing: dict[str, Any] = {
         "can_predict": False, "trees": None, "weights": [], "left_out": 0.0, "boosted": None, "leaves": None,
         "asked": asked,
     }  # fmt: skip
@@ -52,20 +52,13 @@ def boosted_parts(subject: Subject, budget: int) -> dict[str, Any]:
 
 def sums_data(trees: AdditiveTrees) -> dict[str, Any]:
     """Trees whose values add up to scores."""
-    nodes = trees.nodes
-    names = ("feature", "threshold", "missing_child")
-    return _sums(trees.n_nodes, *(nodes[name] for name in names), trees.value, trees.base, trees.n_codes)
+    return _sums(trees.n_nodes, trees.nodes, trees.value, trees.base, trees.n_codes)
 
 
 def _sums(
-    n_nodes: NDArray[Any],
-    feature: NDArray[Any],
-    threshold: NDArray[Any],
-    missing_child: NDArray[Any],
-    value: FloatArray,
-    base: FloatArray,
-    n_codes: NDArray[Any],
+    n_nodes: NDArray[Any], nodes: Mapping[str, NDArray[Any]], value: FloatArray, base: FloatArray, n_codes: NDArray[Any]
 ) -> dict[str, Any]:
+    feature, threshold, missing_child = (nodes[name] for name in ("feature", "threshold", "missing_child"))
     inner = feature >= 0
     last = np.asarray(n_codes, dtype=np.int64)[feature[inner]] - 1
     arrays = {
@@ -103,12 +96,11 @@ def _means(forest: Forest) -> dict[str, Any]:
     tables, centre = forest.node_values()
     trees: Sequence[MetaTree] = [post.tree for post in forest.posteriors]
     value = np.concatenate([weight * table[:, 0] for weight, table in zip(forest.weights, tables, strict=True)])
-    each = (np.concatenate([getattr(tree, name) for tree in trees]) for name in ("feature", "threshold"))
-    missing = np.concatenate([tree.missing_child for tree in trees])
+    names = ("feature", "threshold", "missing_child", "n_children")
+    nodes = {name: np.concatenate([getattr(tree, name) for tree in trees]) for name in names}
     n_nodes = np.array([tree.n_nodes for tree in trees])
-    found = _sums(n_nodes, *each, missing, value[:, None], np.array([centre]), forest.n_codes)
-    n_children = np.concatenate([tree.n_children for tree in trees])
-    found["arrays"]["n_children"] = packed(n_children[n_children > 0])
+    found = _sums(n_nodes, nodes, value[:, None], np.array([centre]), forest.n_codes)
+    found["arrays"]["n_children"] = packed(nodes["n_children"][nodes["feature"] >= 0])
     return found
 
 

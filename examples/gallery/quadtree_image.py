@@ -1,8 +1,8 @@
 """Image denoising by a quadtree, all its block sizes averaged.
 
 Cut a square image into four, each quarter into four again: a meta-tree whose levels ask for one bit of the row and one
-of the column of a pixel. Its posterior says where large blocks suffice and where small ones are needed, and the mean over all
-prunings is the image without its noise, better than any one size of blocks.
+of the column of a pixel. Its posterior says where large blocks suffice and where small ones are needed, and the mean
+over all prunings is the image without its noise, better than any one size of blocks.
 """
 
 import matplotlib.pyplot as plt

@@ -455,6 +455,10 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         written: Path = import_module("everytree.report").write_report(self, table, path, **options)
         return written
 
+    def save(self, path: str | os.PathLike[str], **options: Any) -> None:
+        """Write the model to a file without pickle; as `everytree.save(model, path)`, which `everytree.load` reads."""
+        import_module("everytree.files").save(self, path, **options)
+
     @property
     def _several(self) -> list[Self]:
         """The estimators of the outputs; empty if there is one output."""

@@ -81,6 +81,7 @@ def test_every_public_name_has_its_place_in_the_reference():
     documented = [name for page in pages.values() for name in re.findall(r"^::: (\S+)", page, flags=re.MULTILINE)]
     assert len(documented) == len(set(documented))
     assert set(everytree.__all__) <= {name.rpartition(".")[2] for name in documented}
+    assert not [name for name in documented if pkgutil.resolve_name(name) is None]
     assert sorted(re.findall(r"\]\[(\S+?)\]", overview)) == sorted(documented)
     navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     assert all(f"reference/{name}" in navigation and f"]({name})" in overview for name in pages)

@@ -138,9 +138,10 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             owner = type(self).__name__  # the rest in scikit-learn's words
             raise ValueError(f"{owner} requires y to be passed, but the target y is None; or name its column in X")
         name = groups if isinstance(groups, str) else series_name(groups) or ""
+        target_name = y if isinstance(y, str) else series_name(y)
         X, given = split_off(X, {"y": y, "sample_weight": sample_weight, "groups": groups, **row_data})
         y, weight, labels = (given.pop(argument) for argument in ("y", "sample_weight", "groups"))
-        return GivenRows(X, y, weight, groups=labels, groups_name=name, row_data=given)
+        return GivenRows(X, y, weight, groups=labels, groups_name=name, target_name=target_name, row_data=given)
 
     def _fit(self, given: GivenRows, calibration_rows: Any = None) -> Self:
         """Fit a table in memory, without the rows that are set aside; a fit that fails changes nothing."""
@@ -650,6 +651,10 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         # Pages stand above estimators: they are looked up when one is asked for.
         written: Path = import_module("everytree.report").write_report(self, table, path, **options)
         return written
+
+    def save(self, path: str | os.PathLike[str], **options: Any) -> None:
+        """Write the model to a file without pickle; as `everytree.save(model, path)`, which `everytree.load` reads."""
+        import_module("everytree.files").save(self, path, **options)
 
     @property
     def _several(self) -> list[Self]:

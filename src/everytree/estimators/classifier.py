@@ -150,6 +150,16 @@ class Classifier(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
+    def decision_function(self, X: Any) -> Any:
+        """(n_rows,) log-odds of the second of two classes; of more classes (n_rows, n_classes) their log probabilities.
+
+        Of several outputs, one array each.
+        """
+        logs = self.predict_log_proba(X)
+        if self._several:
+            return [_decision(of_output) for of_output in logs]
+        return _decision(logs)
+
     def predict(self, X: Any) -> NDArray[Any]:
         """(n_rows,) or (n_rows, n_outputs) most probable classes."""
         if self._several:
@@ -233,3 +243,7 @@ class Classifier(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
         tags.classifier_tags.multi_class = True
         tags.classifier_tags.multi_label = self.grows_trees
         return tags
+
+
+def _decision(logs: FloatArray) -> FloatArray:
+    return logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs

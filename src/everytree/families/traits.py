@@ -85,7 +85,11 @@ EXPOSURE = RowColumn(
     "every exposure is taken to be 1",
 )
 CENSORED = RowColumn(
-    "censored", "0 or 1", lambda values: np.isin(values, (0.0, 1.0)), "every target is taken for an event", "event"
+    "censored",
+    "0 or 1 (make it so by a comparison, such as column == 2)",
+    lambda values: np.isin(values, (0.0, 1.0)),
+    "every target is taken for an event",
+    "event",
 )
 
 

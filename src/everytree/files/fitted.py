@@ -42,6 +42,8 @@ def write_fitted(writer: Writer, model: Any) -> None:
     writer.put(is_out_of_fold=fitted.is_out_of_fold, forgotten=list(fitted.forgotten))
     if fitted.groups is not None:
         writer.put(groups=fitted.groups)
+    if fitted.target_name is not None:
+        writer.put(target_name=fitted.target_name)
     if model.has_classes:
         write_plain(writer, "classes", model.classes_)
     if hasattr(model, "input_mean_"):
@@ -90,6 +92,7 @@ def read_fitted(reader: Reader, model: Any) -> None:
     model.fitted_ = Fitted(
         target, schema, learnt, choice, row_names, factor, batches, out_of_bag=oob, unseen=unseen,
         helpful=read_helpful(reader, learnt), groups=reader.value("groups", str) if "groups" in reader else None,
+        target_name=reader.value("target_name", str) if "target_name" in reader else None,
         mean_prediction=_read_mean(reader, learnt), last_time=_read_last_time(reader),
         conformal=read_conformal(reader, learnt), is_out_of_fold=_read_is_out_of_fold(reader, schema, learnt),
         forgotten=forgotten,

@@ -70,7 +70,8 @@ def fit_sample(
     fitted = fitted.with_batch(replace(rows, codes=later_codes))
     groups = None if given.groups is None else given.groups_name
     is_out_of_fold = not np.array_equal(rows.codes, later_codes) or fitted.model.counts_out_of_fold
-    return replace(fitted, groups=groups, is_out_of_fold=is_out_of_fold), partial(_scored_by, fitted, learnt, rows)
+    fitted = replace(fitted, groups=groups, is_out_of_fold=is_out_of_fold, target_name=given.target_name)
+    return fitted, partial(_scored_by, fitted, learnt, rows)
 
 
 def _scored_by(fitted: Fitted, learnt: Learnt, rows: Rows, forest: Forest) -> Scores | NoScores:

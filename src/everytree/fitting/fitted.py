@@ -57,6 +57,8 @@ class Fitted:
         Of the tree that pictures show: whether its splits help rows on which they were not chosen.
     groups : str or None
         Name of the groups that rows of `fit` came in, empty where they had no name; None without groups.
+    target_name : str or None
+        Name of the targets of `fit`; None where they had none.
     mean_prediction : (n_classes or 1,) float64 or None
         Of the rows of `fit`, from which explanations start; None where it follows from the trees, or is not known any
         more since rows were added.
@@ -83,6 +85,7 @@ class Fitted:
     unseen: Scores | NoScores = GROWN_ON_ALL
     helpful: HelpfulSplits | None = None
     groups: str | None = None
+    target_name: str | None = None
     mean_prediction: FloatArray | None = None
     last_time: float | None = None
     conformal: Conformal | None = None

@@ -20,6 +20,8 @@ class GivenRows(NamedTuple):
     groups : (n_rows,) array_like or None
     groups_name : str
         Of the column of groups; empty where they have none.
+    target_name : str or None
+        Of the column of targets; None where they have none.
     """
 
     X: Any
@@ -28,6 +30,7 @@ class GivenRows(NamedTuple):
     row_data: Mapping[str, Any] = {}
     groups: Any = None
     groups_name: str = ""
+    target_name: str | None = None
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from everytree.base.arrays import FloatArray, such_as
+from everytree.base.arrays import FloatArray, as_labels, such_as
 from everytree.base.checks import is_auto
-from everytree.base.errors import ArgumentError
+from everytree.base.errors import ArgumentError, ArgumentTypeError
 from everytree.families.base import NativeFamily
 from everytree.families.normal import Normal
 from everytree.families.prior_search import Search
@@ -141,6 +141,7 @@ class NumberTarget(Target):
             if self.family not in families and not is_auto(self.family):
                 known = " or ".join(map(repr, families))
                 raise ArgumentError(name, f"is for family={known}, but family is {self.family!r}")
+            self._refuse_text(name, given[name])
             columns[name] = numbers_of(name, given[name])
             if len(columns[name]) != n_rows:
                 raise ArgumentError(name, f"has {len(columns[name])} entries, but X has {n_rows} rows")
@@ -153,6 +154,14 @@ class NumberTarget(Target):
                     raise ArgumentError(name, f"and {column.opposite} are given, but one is the opposite of the other")
                 columns[name] = 1.0 - columns.pop(column.opposite)
         return columns
+
+    def _refuse_text(self, name: str, values: Any) -> None:
+        """Say of texts in the place of 0 and 1 how to make numbers of them."""
+        labels = as_labels(values)
+        known = [column for column in self.given_columns.values() if name in (column.name, column.opposite)]
+        text = next((value for value in labels if isinstance(value, str)), None) if labels.dtype.kind in "OUT" else None
+        if known and text is not None:
+            raise ArgumentTypeError(name, f"must be {known[0].must}, but has text such as {str(text)!r}")
 
     def warn_about(self, rows: Rows) -> None:
         if len(rows) and rows.row_data.get("censored", np.zeros(1)).all():

@@ -1,0 +1,115 @@
+"""Whether chains of boosted trees predict the rows that they leave out clearly better with more columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from everytree import _kernels
+from everytree.base.arrays import FloatArray
+from everytree.boosting.chains import (
+    N_PILOTS,
+    SHARES_OF_COLUMNS,
+    SPLIT_PRIORS,
+    BoostRule,
+    Likelihood,
+    Role,
+    all_clearly_gain,
+    gains_of,
+    roles_of,
+)
+from everytree.boosting.folds import folds
+from everytree.boosting.lines import Points
+from everytree.posterior.rows import Rows
+from everytree.tables.either import Either, drawn_columns
+
+N_STEPS = 100
+"""Of each chain."""
+
+FASTER = 2.0
+"""Times the usual learning rate, so that these steps are enough."""
+
+MIN_ERRORS = 2.0
+"""Standard errors by which the rows that all chains leave out must be predicted better."""
+
+
+class CodedTable(NamedTuple):
+    """Columns of codes as chains see them.
+
+    Attributes
+    ----------
+    codes : (n_rows, n_columns) uint8 or uint16
+    n_codes : (n_columns,) int32
+    has_missing : (n_columns,) bool
+    points : sequence of (n_codes,) float64, or None
+        Of the codes of each column, for lines.
+    """
+
+    codes: NDArray[np.unsignedinteger]
+    n_codes: NDArray[np.int32]
+    has_missing: NDArray[np.bool_]
+    points: Points | None
+
+
+Widen = Callable[[Sequence[FloatArray]], tuple[CodedTable, Sequence[NDArray[np.int64]]]]
+"""From the gains by the columns in each chain, the table with more columns, and those of them that each chain tries."""
+
+
+def audition(
+    table: CodedTable, rows: Rows, likelihood: Likelihood, rule: BoostRule, either: Either, widen: Widen, n_jobs: int
+) -> FloatArray | None:
+    """(n_columns,) mean gains by the columns of a table, if more columns predict clearly better; else None.
+
+    Short chains, each without one fold of the rows. What a chain tries more is chosen by its own trees, which have not
+    seen the rows that it leaves out. Two chains try first; the others follow if these gain at all.
+    """
+    rule = rule.for_rows(len(rows), likelihood.loss)
+    assert rule.learning_rate is not None, "it is set by the number of rows"
+    rule = replace(rule, learning_rate=min(FASTER * rule.learning_rate, 1.0), max_steps=min(N_STEPS, rule.max_steps))
+    options = rule.kernel_options(rule.split_prior or SPLIT_PRIORS[0], rule.max_features or SHARES_OF_COLUMNS[0])
+    rng = np.random.default_rng(0)
+    n_groups = len(rows) if rows.group is None else len(np.unique(rows.group))
+    n_chains = min(max(rule.n_chains, N_PILOTS), n_groups)
+    fold = folds(likelihood.order, rows.group, n_chains, rng)
+    roles = [roles_of(fold == chain, likelihood.order, rows.group, rng) for chain in range(n_chains)]
+    own = [drawn_columns(table.codes.shape[1], either, chain) for chain in range(n_chains)]
+
+    def run(of: CodedTable, chains: range, columns: Sequence[NDArray[np.int32]]) -> list[tuple[FloatArray, FloatArray]]:
+        """For each chain the weighted losses of the rows that it leaves out, and (n_columns,) its gains."""
+        booster = _kernels.booster(
+            codes=np.ascontiguousarray(of.codes), n_codes=of.n_codes, has_missing=of.has_missing,
+            y=np.ascontiguousarray(likelihood.y, dtype=np.float64), weight=rows.weight, exposure=likelihood.exposure,
+            n_classes=likelihood.n_classes, loss=likelihood.loss,
+            points=None if of.points is None else np.concatenate(of.points),
+        )  # fmt: skip
+
+        def one(chain: int) -> tuple[FloatArray, FloatArray]:
+            role = roles[chain]
+            found = booster.run(role=role.astype(np.uint8), columns=columns[chain], seed=chain, **options)
+            left_out = role == Role.LEFT_OUT
+            losses = likelihood.at(left_out).losses(np.asarray(found["aside"][left_out[role != Role.TRAINS]]))
+            return losses * (1.0 if rows.weight is None else rows.weight[left_out]), gains_of(found, len(of.n_codes))
+
+        try:
+            return list(pool.map(one, chains))
+        except BaseException:
+            booster.stop()  # before the pool waits for chains that still run
+            raise
+
+    with ThreadPoolExecutor(n_jobs) as pool:
+        before = run(table, range(n_chains), own)
+        wide, more = widen([gains for _, gains in before])
+        columns = [np.concatenate([few, rest]).astype(np.int32) for few, rest in zip(own, more, strict=True)]
+        after = run(wide, range(N_PILOTS), columns)
+        gain = [first - second for (first, _), (second, _) in zip(before, after, strict=False)]
+        if not sum(float(each.sum()) for each in gain) > 0.0:
+            return None
+        after = run(wide, range(N_PILOTS, n_chains), columns)
+        gain += [first - second for (first, _), (second, _) in zip(before[N_PILOTS:], after, strict=True)]
+    *_, is_better = all_clearly_gain(gain, n_groups / len(rows), MIN_ERRORS)
+    return np.mean([gains for _, gains in before], axis=0) if is_better else None

@@ -19,7 +19,7 @@ from everytree.boosting.chains import (
     BoostRule,
     Likelihood,
     Role,
-    all_clearly_gain,
+    clearly_gain,
     gains_of,
     roles_of,
 )
@@ -28,11 +28,8 @@ from everytree.boosting.lines import Points
 from everytree.posterior.rows import Rows
 from everytree.tables.either import Either, drawn_columns
 
-N_STEPS = 100
-"""Of each chain."""
-
-FASTER = 2.0
-"""Times the usual learning rate, so that these steps are enough."""
+N_STEPS = 300
+"""Of each chain, at most."""
 
 MIN_ERRORS = 2.0
 """Standard errors by which the rows that all chains leave out must be predicted better."""
@@ -66,11 +63,11 @@ def audition(
     """(n_columns,) mean gains by the columns of a table, if more columns predict clearly better; else None.
 
     Short chains, each without one fold of the rows. What a chain tries more is chosen by its own trees, which have not
-    seen the rows that it leaves out. Two chains try first; the others follow if these gain at all.
+    seen the rows that it leaves out. Two chains try first; the others follow if these gain at all. The mean loss must
+    be smaller, and that of log(1 + loss / (2 mean loss)) clearly so: a few rows of large losses show nothing clearly.
     """
     rule = rule.for_rows(len(rows), likelihood.loss)
-    assert rule.learning_rate is not None, "it is set by the number of rows"
-    rule = replace(rule, learning_rate=min(FASTER * rule.learning_rate, 1.0), max_steps=min(N_STEPS, rule.max_steps))
+    rule = replace(rule, max_steps=min(N_STEPS, rule.max_steps))
     options = rule.kernel_options(rule.split_prior or SPLIT_PRIORS[0], rule.max_features or SHARES_OF_COLUMNS[0])
     rng = np.random.default_rng(0)
     n_groups = len(rows) if rows.group is None else len(np.unique(rows.group))
@@ -80,7 +77,7 @@ def audition(
     own = [drawn_columns(table.codes.shape[1], either, chain) for chain in range(n_chains)]
 
     def run(of: CodedTable, chains: range, columns: Sequence[NDArray[np.int32]]) -> list[tuple[FloatArray, FloatArray]]:
-        """For each chain the weighted losses of the rows that it leaves out, and (n_columns,) its gains."""
+        """For each chain the losses of the rows that it leaves out, and (n_columns,) its gains."""
         booster = _kernels.booster(
             codes=np.ascontiguousarray(of.codes), n_codes=of.n_codes, has_missing=of.has_missing,
             y=np.ascontiguousarray(likelihood.y, dtype=np.float64), weight=rows.weight, exposure=likelihood.exposure,
@@ -92,8 +89,9 @@ def audition(
             role = roles[chain]
             found = booster.run(role=role.astype(np.uint8), columns=columns[chain], seed=chain, **options)
             left_out = role == Role.LEFT_OUT
-            losses = likelihood.at(left_out).losses(np.asarray(found["aside"][left_out[role != Role.TRAINS]]))
-            return losses * (1.0 if rows.weight is None else rows.weight[left_out]), gains_of(found, len(of.n_codes))
+            own = likelihood.at(left_out)
+            losses = own.losses(np.asarray(found["aside"][left_out[role != Role.TRAINS]])) - own.least_losses()
+            return losses, gains_of(found, len(of.n_codes))
 
         try:
             return list(pool.map(one, chains))
@@ -101,15 +99,25 @@ def audition(
             booster.stop()  # before the pool waits for chains that still run
             raise
 
+    of_row = np.ones(len(rows)) if rows.weight is None else rows.weight
+    weight = np.concatenate([of_row[fold == chain] for chain in range(n_chains)])
+
+    def losses_of(found: Sequence[tuple[FloatArray, FloatArray]]) -> FloatArray:
+        return np.concatenate([losses for losses, _ in found])
+
+    def has_gained(after: Sequence[tuple[FloatArray, FloatArray]]) -> bool:
+        gain = losses_of(before[: len(after)]) - losses_of(after)
+        return bool(weight[: len(gain)] @ gain > 0.0)
+
     with ThreadPoolExecutor(n_jobs) as pool:
         before = run(table, range(n_chains), own)
         wide, more = widen([gains for _, gains in before])
         columns = [np.concatenate([few, rest]).astype(np.int32) for few, rest in zip(own, more, strict=True)]
         after = run(wide, range(N_PILOTS), columns)
-        gain = [first - second for (first, _), (second, _) in zip(before, after, strict=False)]
-        if not sum(float(each.sum()) for each in gain) > 0.0:
+        if not has_gained(after):
             return None
-        after = run(wide, range(N_PILOTS, n_chains), columns)
-        gain += [first - second for (first, _), (second, _) in zip(before[N_PILOTS:], after, strict=True)]
-    *_, is_better = all_clearly_gain(gain, n_groups / len(rows), MIN_ERRORS)
+        after += run(wide, range(N_PILOTS, n_chains), columns)
+    usual = 2.0 * np.average(losses_of(before), weights=weight)
+    gain = weight * (np.log1p(losses_of(before) / usual) - np.log1p(losses_of(after) / usual))
+    is_better = has_gained(after) and clearly_gain(gain, n_groups / len(rows), MIN_ERRORS)
     return np.mean([gains for _, gains in before], axis=0) if is_better else None

@@ -433,7 +433,7 @@ def pilots_gain(gains: Sequence[FloatArray], n_chains: int) -> list[bool]:
     return [sum(float(each.sum()) for each in _of_others(gains, k)) > 0.0 for k in (*range(n_chains), None)]
 
 
-def all_clearly_gain(gains: Sequence[FloatArray], share: float, errors: float = MIN_ERRORS_OF_SHARE) -> list[bool]:
+def all_clearly_gain(gains: Sequence[FloatArray], share: float) -> list[bool]:
     """For each fold, and at last for all rows: whether the rows of other folds clearly gain on average.
 
     Parameters
@@ -442,15 +442,14 @@ def all_clearly_gain(gains: Sequence[FloatArray], share: float, errors: float = 
         Of the rows that each chain leaves out.
     share : float
         Of independent rows among all.
-    errors : float
-        Standard errors that they must gain.
     """
-    found = []
-    for k in (*range(len(gains)), None):
-        gain = np.concatenate(_of_others(gains, k))
-        error = gain.std() / np.sqrt(max(len(gain) * share, 1.0))
-        found.append(bool(gain.mean() > errors * error))
-    return found
+    others = [np.concatenate(_of_others(gains, k)) for k in (*range(len(gains)), None)]
+    return [clearly_gain(gain, share, MIN_ERRORS_OF_SHARE) for gain in others]
+
+
+def clearly_gain(gain: FloatArray, share: float, errors: float) -> bool:
+    """Whether rows gain on average by so many standard errors, if this share of them is independent."""
+    return bool(gain.mean() > errors * gain.std() / np.sqrt(max(len(gain) * share, 1.0)))
 
 
 def _of_others(gains: Sequence[FloatArray], fold: int | None) -> list[FloatArray]:

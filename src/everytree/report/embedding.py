@@ -61,6 +61,8 @@ def model_data(subject: Subject) -> dict[str, Any]:
     parts = tree_parts(subject, budget) if subject.is_drawn else boosted_parts(subject, budget)
     can_predict = parts["can_predict"] and all(column.hashed is None for column in model.schema_.columns)
     asked = parts["asked"]
+    for column in (column for column, is_asked in zip(model.schema_.columns, asked, strict=True) if is_asked):
+        asked[[] if column.formula is None else list(column.formula[1:3])] = True
     inputs = inputs_data(subject)
     for k, field in enumerate(inputs):
         if not can_predict or not asked[model.schema_.input_of == k].any():
@@ -211,6 +213,7 @@ def column_data(column: Column, index: int) -> dict[str, Any]:
         "has_unseen": column.has_unseen,
         "new_code": column.new_code,
         "single": column.single,
+        "formula": column.formula,
         "has_missing": column.has_missing,
         "n_codes": column.n_codes,
     }

@@ -16,10 +16,10 @@ from everytree.tables.formulas import Formula, formulas_of
 from everytree.tables.reading import Table
 from everytree.tables.schema import Schema
 
-FEWEST_ROWS = 100
-"""In a shorter table nothing is clear."""
+FEWEST_GROUPS = 100
+"""Of rows that are independent of each other; with fewer nothing is clear."""
 
-MOST_ROWS = 5_000
+MOST_ROWS = 2_500
 """Rows that are enough; of a longer table so many are drawn."""
 
 MAX_CODES = 255
@@ -65,7 +65,8 @@ def chosen_formulas(
         column.kind == "numeric" and column.hashed is None and not column.groups and len(column.cuts) > 1
         for column in schema.columns
     ]
-    if len(rows) < FEWEST_ROWS or sum(is_number) < 2:
+    n_groups = len(rows) if rows.group is None else len(np.unique(rows.group))
+    if n_groups < FEWEST_GROUPS or sum(is_number) < 2:
         return []
     numbers: dict[int, FloatArray] = {}
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import NamedTuple
@@ -31,9 +31,6 @@ from everytree.tables.either import Either, drawn_columns
 N_STEPS = 300
 """Of each chain, at most."""
 
-MIN_ERRORS = 2.0
-"""Standard errors by which the rows that all chains leave out must be predicted better."""
-
 
 class CodedTable(NamedTuple):
     """Columns of codes as chains see them.
@@ -53,8 +50,8 @@ class CodedTable(NamedTuple):
     points: Points | None
 
 
-Widen = Callable[[Sequence[FloatArray]], tuple[CodedTable, Sequence[NDArray[np.int64]]]]
-"""From the gains by the columns in each chain, the table with more columns, and those of them that each chain tries."""
+Widen = Callable[[Sequence[FloatArray]], tuple[CodedTable, Sequence[NDArray[np.int32]]]]
+"""From the gains by columns in some chains, the table with more columns, and those of them that each chain tries."""
 
 
 def audition(
@@ -74,9 +71,11 @@ def audition(
     n_chains = min(max(rule.n_chains, N_PILOTS), n_groups)
     fold = folds(likelihood.order, rows.group, n_chains, rng)
     roles = [roles_of(fold == chain, likelihood.order, rows.group, rng) for chain in range(n_chains)]
-    own = [drawn_columns(table.codes.shape[1], either, chain) for chain in range(n_chains)]
+    own = {chain: drawn_columns(table.codes.shape[1], either, chain) for chain in range(n_chains)}
 
-    def run(of: CodedTable, chains: range, columns: Sequence[NDArray[np.int32]]) -> list[tuple[FloatArray, FloatArray]]:
+    def run(
+        of: CodedTable, chains: range, columns: Mapping[int, NDArray[np.int32]]
+    ) -> list[tuple[FloatArray, FloatArray]]:
         """For each chain the losses of the rows that it leaves out, and (n_columns,) its gains."""
         booster = _kernels.booster(
             codes=np.ascontiguousarray(of.codes), n_codes=of.n_codes, has_missing=of.has_missing,
@@ -101,23 +100,18 @@ def audition(
 
     of_row = np.ones(len(rows)) if rows.weight is None else rows.weight
     weight = np.concatenate([of_row[fold == chain] for chain in range(n_chains)])
-
-    def losses_of(found: Sequence[tuple[FloatArray, FloatArray]]) -> FloatArray:
-        return np.concatenate([losses for losses, _ in found])
-
-    def has_gained(after: Sequence[tuple[FloatArray, FloatArray]]) -> bool:
-        gain = losses_of(before[: len(after)]) - losses_of(after)
-        return bool(weight[: len(gain)] @ gain > 0.0)
-
+    before: list[tuple[FloatArray, FloatArray]] = []
+    after: list[tuple[FloatArray, FloatArray]] = []
     with ThreadPoolExecutor(n_jobs) as pool:
-        before = run(table, range(n_chains), own)
-        wide, more = widen([gains for _, gains in before])
-        columns = [np.concatenate([few, rest]).astype(np.int32) for few, rest in zip(own, more, strict=True)]
-        after = run(wide, range(N_PILOTS), columns)
-        if not has_gained(after):
-            return None
-        after += run(wide, range(N_PILOTS, n_chains), columns)
-    usual = 2.0 * np.average(losses_of(before), weights=weight)
-    gain = weight * (np.log1p(losses_of(before) / usual) - np.log1p(losses_of(after) / usual))
-    is_better = has_gained(after) and clearly_gain(gain, n_groups / len(rows), MIN_ERRORS)
+        for some in (range(N_PILOTS), range(N_PILOTS, n_chains)):
+            before += run(table, some, own)
+            wide, more = widen([gains for _, gains in before[some.start :]])
+            columns = [np.concatenate([own[k], rest]) for k, rest in zip(some, more, strict=True)]
+            after += run(wide, some, dict(zip(some, columns, strict=True)))
+            first, second = (np.concatenate([losses for losses, _ in found]) for found in (before, after))
+            if not weight[: len(first)] @ (first - second) > 0.0:
+                return None
+    usual = 2.0 * np.average(first, weights=weight)
+    gain = weight * (np.log1p(first / usual) - np.log1p(second / usual))
+    is_better = clearly_gain(gain, n_groups / len(rows))
     return np.mean([gains for _, gains in before], axis=0) if is_better else None

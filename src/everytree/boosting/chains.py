@@ -54,8 +54,9 @@ SHARES_OF_COLUMNS = (0.5, 1.0)
 N_PILOTS = 2
 """Chains that try the second prior or share of columns first; it is dropped unless they gain by it."""
 
-MIN_ERRORS_OF_SHARE = 2.5
-"""Standard errors by which all columns must predict the left-out rows of all chains better to be chosen."""
+MIN_ERRORS = 2.5
+"""Standard errors by which all columns, or more of them, must predict the left-out rows of all chains better to be
+chosen."""
 
 HARDLY_NOISE = 0.1
 """Share of the loss without any column above which the second is not tried."""
@@ -444,12 +445,12 @@ def all_clearly_gain(gains: Sequence[FloatArray], share: float) -> list[bool]:
         Of independent rows among all.
     """
     others = [np.concatenate(_of_others(gains, k)) for k in (*range(len(gains)), None)]
-    return [clearly_gain(gain, share, MIN_ERRORS_OF_SHARE) for gain in others]
+    return [clearly_gain(gain, share) for gain in others]
 
 
-def clearly_gain(gain: FloatArray, share: float, errors: float) -> bool:
-    """Whether rows gain on average by so many standard errors, if this share of them is independent."""
-    return bool(gain.mean() > errors * gain.std() / np.sqrt(max(len(gain) * share, 1.0)))
+def clearly_gain(gain: FloatArray, share: float) -> bool:
+    """Whether rows clearly gain on average, if this share of them is independent."""
+    return bool(gain.mean() > MIN_ERRORS * gain.std() / np.sqrt(max(len(gain) * share, 1.0)))
 
 
 def _of_others(gains: Sequence[FloatArray], fold: int | None) -> list[FloatArray]:

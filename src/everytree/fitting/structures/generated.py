@@ -80,15 +80,14 @@ def chosen_formulas(
         points = points_of_codes(of, codes, rows.weight) if has_lines else None
         return CodedTable(codes, of.n_codes, of.has_missing, points)
 
-    def widen(gains: Sequence[FloatArray]) -> tuple[CodedTable, list[NDArray[np.int64]]]:
+    def widen(gains: Sequence[FloatArray]) -> tuple[CodedTable, list[NDArray[np.int32]]]:
         of_chain = [formulas(each) for each in gains]
         every = list(dict.fromkeys(formula for own in of_chain for formula in own))
         wide = schema.with_formulas(table, every, sample_weight=rows.weight, max_bins=max_bins)
-        more = np.arange(schema.n_features, wide.n_features)
         codes = wide.encode(table, only=np.arange(wide.n_features) >= schema.n_features)
         codes[:, : schema.n_features] = rows.codes  # cross-fitted
-        place = dict(zip(every, more, strict=True))
-        return coded(wide, codes), [np.array([place[each] for each in own], dtype=np.int64) for own in of_chain]
+        place = {formula: schema.n_features + k for k, formula in enumerate(every)}
+        return coded(wide, codes), [np.array([place[each] for each in own], dtype=np.int32) for own in of_chain]
 
     found = audition(
         coded(schema, rows.codes), rows, likelihood, rule, schema.either(len(rows)), widen, n_jobs,

@@ -604,9 +604,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         if self._several:
             return np.asarray(np.mean([one.feature_importances_ for one in self._several], axis=0))
         self._check_fitted()
-        of_input = np.zeros(self.n_features_in_)
-        np.add.at(of_input, self.schema_.input_of, self.model_.feature_importances())
-        return of_input
+        return self.schema_.by_input(self.model_.feature_importances())
 
     @property
     def unseen_(self) -> Scores:

@@ -327,6 +327,12 @@ COLUMNS_OF_BOOSTED = Rule(
     1,000 rows keep 0.5.""",
     or_auto(share),
 )
+GENERATE = Rule(
+    '"auto" or None',
+    """With "auto", sums, differences, products and ratios of the six columns of numbers that matter most are columns
+    too, where short chains of trees predict out-of-fold rows clearly better with them: `schema_.feature_words`.""",
+    auto_or_none,
+)
 LINES_OF_BOOSTED = Rule(
     "bool",
     """Whether nodes of boosted trees are lines in columns of numbers where their evidence is larger than that of a

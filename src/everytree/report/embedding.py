@@ -46,6 +46,8 @@ def model_data(subject: Subject) -> dict[str, Any]:
     parts = tree_parts(subject, budget) if subject.is_drawn else boosted_parts(subject, budget)
     can_predict = parts["can_predict"] and all(column.hashed is None for column in model.schema_.columns)
     asked = parts["asked"]
+    for column in (column for column, is_asked in zip(model.schema_.columns, asked, strict=True) if is_asked):
+        asked[[] if column.formula is None else list(column.formula[1:3])] = True
     inputs = inputs_data(subject)
     for k, field in enumerate(inputs):
         is_asked = bool(asked[model.schema_.input_of == k].any())

@@ -76,6 +76,7 @@ def column_data(column: Column, index: int) -> dict[str, Any]:
         "has_unseen": column.has_unseen,
         "new_code": column.new_code,
         "single": column.single,
+        "formula": column.formula,
         "has_missing": column.has_missing,
         "n_codes": column.n_codes,
     }

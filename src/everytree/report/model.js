@@ -69,7 +69,8 @@ const MISSING = -1, UNSEEN = -2;
 
 // `values`: one an input column; null is missing, a category is text, anything else a number.
 function encode(values) {
-  return data.columns.map((column) => codeOf(column, values[column.input]));
+  return data.columns.map((column) =>
+    codeOf(column, column.formula ? computed(column.formula, values) : values[column.input]));
 }
 
 function codeOf(column, value) {
@@ -85,6 +86,16 @@ function codeOf(column, value) {
   const code = column.groups.length ? column.groups[place] : place;
   return code < 0 ? missingCode(column) : code;
 }
+
+// The number that follows from those of two other columns; null where one of these is missing.
+function computed([operator, first, second, firstScale, secondScale], values) {
+  const [a, b] = [first, second].map((k) => values[data.columns[k].input]);
+  if (a === null || b === null) return null;
+  const x = a / firstScale, y = b / secondScale;
+  if (operator === "/") return y === 0 ? 0 : within(x / y);
+  return within(operator === "*" ? x * y : operator === "+" ? x + y : x - y);
+}
+const within = (x) => Math.min(Math.max(x, -Number.MAX_VALUE), Number.MAX_VALUE);
 
 // Models of every tree have one more code for missing values, where there were any.
 const missingCode = (column) => (data.missing_is_code && column.has_missing ? column.n_codes : MISSING);

@@ -134,7 +134,7 @@ class EnsembleStructure:
             left_out[each] = mix(by_forest[each], by_boosting[each], weight_by(known & ~each))
         centres = Centres(boosted.trees, link, forest, weight_by(known), boosted.lined)
         return fit_residuals(
-            rows, left_out, centres, boosted.chains, target, schema, settings, self.boost.residuals(target)
+            rows, left_out, centres, boosted.chains, target, schema, settings, self.boost.residuals(target, len(rows))
         )
 
     def _learn(self, rows: Rows, target: Target, schema: Schema, settings: Settings, n_trees: int) -> Forest:

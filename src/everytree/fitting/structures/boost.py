@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -34,6 +35,7 @@ from everytree.fitting.targets.target import Target
 from everytree.fitting.targets.units import standardised
 from everytree.models.boosted import BoostedClasses, BoostedNumbers, Chains, with_centre
 from everytree.models.centres import Centres
+from everytree.posterior.counts import recounted
 from everytree.posterior.rows import Rows
 from everytree.predictive.moved import ShiftedPredictive
 from everytree.structure.growers import Growth
@@ -265,9 +267,8 @@ def fit_residuals(
     learnt = residuals.fit(about_rows.at(some) if is_drawn else about_rows, target, with_own, settings)
     forest = learnt.model.parts.averaged
     if is_drawn:
-        forest = forest.copy()  # unseen rows are predicted later, by the statistics of those that were drawn
-        rest = about_rows.at(np.setdiff1d(np.arange(len(rows)), some))
-        forest.update(rest.codes, rest.y, sample_weight=rest.weight, n_jobs=settings.n_jobs, **rest.row_data)
+        with ThreadPoolExecutor(resolve_n_jobs(settings.n_jobs)) as pool:
+            forest = forest.with_posteriors(list(pool.map(partial(recounted, rows=about_rows), forest.posteriors)))
     model = BoostedNumbers(centres, centres.link, own, forest, chains)
     unseen = learnt.unseen
     if not isinstance(unseen, NoScores):

@@ -11,8 +11,10 @@ TYPE_CHECKING = False  # type checkers take it for true; importing it would take
 if TYPE_CHECKING:
     from typing import Any
 
+    from everytree.conformal.full import full_conformal
     from everytree.estimators import scorers as scorers
     from everytree.estimators.boost import MetaBoostClassifier, MetaBoostRegressor
+    from everytree.estimators.comparing import compare
     from everytree.estimators.ensemble import MetaEnsembleClassifier, MetaEnsembleRegressor
     from everytree.estimators.exact import ExactTreeClassifier, ExactTreeRegressor
     from everytree.estimators.forest import MetaForestClassifier, MetaForestRegressor
@@ -26,13 +28,17 @@ if TYPE_CHECKING:
         Categorical,
         Exponential,
         Family,
+        Gamma,
         Geometric,
         Histogram,
+        Hurdle,
         LinearRegression,
         LogNormal,
+        NegativeBinomial,
         Normal,
         Poisson,
         Survival,
+        Weibull,
     )
     from everytree.files import ModelFileError, load, save
     from everytree.online import OnlineForestClassifier, OnlineForestRegressor
@@ -54,10 +60,12 @@ __all__ = [
     "Exponential",
     "Family",
     "Forest",
+    "Gamma",
     "GenerativeModel",
     "Geometric",
     "GrowingPosterior",
     "Histogram",
+    "Hurdle",
     "LinearRegression",
     "LogNormal",
     "MetaBoostClassifier",
@@ -70,6 +78,7 @@ __all__ = [
     "MetaTreeClassifier",
     "MetaTreeRegressor",
     "ModelFileError",
+    "NegativeBinomial",
     "Normal",
     "OnlineForestClassifier",
     "OnlineForestRegressor",
@@ -82,10 +91,13 @@ __all__ = [
     "Schema",
     "StructureSampler",
     "Survival",
+    "Weibull",
+    "compare",
     "depth_prior",
     "from_lightgbm",
     "from_sklearn",
     "from_xgboost",
+    "full_conformal",
     "load",
     "plot_predictive",
     "plot_tree",
@@ -94,7 +106,9 @@ __all__ = [
 ]
 
 _HOMES = {
+    "conformal.full": ("full_conformal",),
     "estimators.boost": ("MetaBoostClassifier", "MetaBoostRegressor"),
+    "estimators.comparing": ("compare",),
     "estimators.ensemble": ("MetaEnsembleClassifier", "MetaEnsembleRegressor"),
     "estimators.exact": ("ExactTreeClassifier", "ExactTreeRegressor"),
     "estimators.forest": ("MetaForestClassifier", "MetaForestRegressor"),
@@ -104,8 +118,8 @@ _HOMES = {
     "exact": ("ExactPosterior",),
     "export": ("to_onnx",),
     "families": (
-        "Bernoulli", "Categorical", "Exponential", "Family", "Geometric", "Histogram", "LinearRegression", "LogNormal",
-        "Normal", "Poisson", "Survival",
+        "Bernoulli", "Categorical", "Exponential", "Family", "Gamma", "Geometric", "Histogram", "Hurdle",
+        "LinearRegression", "LogNormal", "NegativeBinomial", "Normal", "Poisson", "Survival", "Weibull",
     ),
     "files": ("ModelFileError", "load", "save"),
     "online": ("OnlineForestClassifier", "OnlineForestRegressor"),

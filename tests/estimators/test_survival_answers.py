@@ -1,4 +1,4 @@
-"""Survival curves of every estimator: explanations, graphs, batches, exact sums and boosting, by slow twins."""
+"""Survival curves of every estimator beside slow twins: explanations, graphs, batches, exact sums and boosting."""
 
 from __future__ import annotations
 

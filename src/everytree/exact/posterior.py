@@ -30,6 +30,7 @@ from everytree.exact.trees import ExactTree, TreeSearch
 from everytree.families.base import NativeFamily
 from everytree.families.traits import mean_less
 from everytree.posterior.split_prior import SplitPriorLike, log_split_stop, split_prior_of_depths
+from everytree.predictive.leaving_out import leave_one_out
 from everytree.predictive.pooled import PooledPredictive
 from everytree.predictive.predictive import Predictive
 
@@ -526,6 +527,18 @@ class ExactPosterior:
         codes = self._read_codes(X, known=False)
         pool = LeafPool(self.family, self._columns, self.leaf_regions)
         return PooledPredictive(pool, codes, self.family.row_columns(row_data, len(codes)), 1.0)
+
+    def loo_log_prob(self, X: ArrayLike, y: ArrayLike, **row_data: Any) -> FloatArray:
+        """(n_rows,) log p(y_i | all other rows), for rows of weight 1 that are in this posterior.
+
+        From the leaves that hold a row: nothing is summed again. What `truncation` leaves out is missing in it.
+        """
+        self._check_not_continued()
+        codes = self._read_codes(X)
+        columns = self.family.row_columns(row_data, len(codes))
+        return leave_one_out(
+            self.family, *LeafPool(self.family, self._columns, self.leaf_regions).paths(codes), y, columns
+        )
 
     @property
     def _limits(self) -> Limits:

@@ -179,6 +179,11 @@ class LeafPool:
 
     def predictive(self, codes: NDArray[np.uint16], row_data: Mapping[str, NDArray[Any]]) -> PathPredictive:
         """Return the mixtures of some rows."""
+        statistics, paths = self.paths(codes)
+        return PathPredictive(self.family, self.family.summarise(statistics), paths, row_data)
+
+    def paths(self, codes: NDArray[np.uint16]) -> tuple[FloatArray, Paths]:
+        """Return the statistics of the leaves that hold some rows, and for each row which they are."""
         leaves = self.leaves(bool(self.columns.has_unknown(codes).any()))
         start, found = _kernels.leaves_of_rows(
             **leaves.conditions, rows=codes, n_codes=self.columns.n_codes, kinds=self.columns.kind_numbers
@@ -188,7 +193,7 @@ class LeafPool:
         total = np.add.reduceat(weights, start[:-1]) if len(codes) else np.empty(0)
         log_weights = np.log(weights / np.repeat(total, np.diff(start)))
         paths = Paths(start, entries, log_weights, np.arange(len(codes), dtype=np.int32))
-        return PathPredictive(self.family, self.family.summarise(leaves.statistics[on_paths]), paths, row_data)
+        return leaves.statistics[on_paths], paths
 
     def students(self, n_jobs: int) -> None:
         """Return nothing: no kernel solves these mixtures."""

@@ -154,7 +154,7 @@ def _write_numbers(writer: Writer, model: BoostedNumbers) -> None:
     _write_chains(writer, centres.additive, model.chains)
     if centres.lined is not None:
         _write_lined(writer.section("lined"), centres.lined)
-    writer.put(family=model.family.kernel)
+    writer.put(family=model.family.name)
     write_schema(writer.section("centre"), model.centre_codes)
     write_forest(writer.section("residuals"), model.residuals)
 

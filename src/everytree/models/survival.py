@@ -227,6 +227,18 @@ class SurvivalModel(UpdatableModel):
         empty = [replace(member, forest=member.forest.without_rows()) for member in self.members]
         return SurvivalModel(empty, copy.copy(self.sharpening))
 
+    @property
+    def counts_out_of_fold(self) -> bool:
+        return any(member.offset is not None for member in self.members)
+
+    def take_away(self, other: SurvivalModel) -> SurvivalModel:
+        pairs = [(mine.forest, theirs.forest) for mine, theirs in zip(self.members, other.members, strict=True)]
+        for mine, theirs in pairs:
+            mine.check_counted(theirs)
+        for mine, theirs in pairs:
+            mine.take_away(theirs)
+        return self
+
     # ---- explanations -----------------------------------------------------------------------------------------------
 
     def feature_importances(self) -> FloatArray:

@@ -145,20 +145,13 @@ class BoostRule:
 
 
 class Likelihood(NamedTuple):
-    """Targets as scores predict them.
+    """Targets as scores predict them."""
 
-    Attributes
-    ----------
-    loss : {"logit", "softmax", "shared softmax", "squared", "rate"}
-        "softmax" has a tree for each class, `SHARED` trees of all classes.
-    y : (n_rows,) float64
-    exposure : (n_rows,) float64 or None
-    n_classes : int
-    """
-
+    # {"logit", "softmax", "shared softmax", "squared", "rate"}: "softmax" has a tree for each class, `SHARED` trees of
+    # all classes
     loss: str
-    y: FloatArray
-    exposure: FloatArray | None = None
+    y: FloatArray  # (n_rows,)
+    exposure: FloatArray | None = None  # (n_rows,)
     n_classes: int = 0
 
     @property
@@ -198,37 +191,22 @@ def class_scores(scores: FloatArray) -> FloatArray:
 
 
 class Boosted(NamedTuple):
-    """Result of `boost`.
-
-    Attributes
-    ----------
-    chains : list of AdditiveTrees
-    factor : float
-        By which the average of the chains goes farther, or less far, from their base; 0 where no column matters.
-    fold : (n_rows,) int64
-        The chain that left a row out.
-    base : (n_rows, n_outputs) float64
-        Score of each row by that chain before its first step.
-    departure : (n_rows, n_outputs) float64
-        Sum of the steps of that chain, times the factor that the rows of all other folds choose: out-of-fold scores.
-    n_steps : list of int
-        Steps of each chain.
-    split_prior : float
-        That was given, or the one of most chains.
-    gains : (n_features,) float64
-        Expected gain in log evidence by the splits on each column and its slopes, on average over the chains.
-    lined : list of LinedTrees
-        The trees with lines of each chain, whose scores add to those of `chains`; empty where no lines are offered.
-    """
+    """Result of `boost`."""
 
     chains: list[AdditiveTrees]
+    # by which the average of the chains goes farther, or less far, from their base; 0 where no column matters
     factor: float
-    fold: NDArray[np.int64]
-    base: FloatArray
+    fold: NDArray[np.int64]  # (n_rows,): the chain that left a row out
+    base: FloatArray  # (n_rows, n_outputs): score of each row by that chain before its first step
+    # (n_rows, n_outputs): sum of the steps of that chain, times the factor that the rows of all other folds choose:
+    # out-of-fold scores
     departure: FloatArray
-    n_steps: list[int]
-    split_prior: float
+    n_steps: list[int]  # steps of each chain
+    split_prior: float  # that was given, or the one of most chains
+    # (n_features,): expected gain in log evidence by the splits on each column and its slopes, on average over the
+    # chains
     gains: FloatArray
+    # the trees with lines of each chain, whose scores add to those of `chains`; empty where no lines are offered
     lined: list[LinedTrees]
 
 

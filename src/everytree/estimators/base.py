@@ -68,17 +68,7 @@ TOO_MANY_TREES = "boosted trees are too many and too small to be drawn"
 
 
 class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
-    """An estimator around one `Fitted`.
-
-    Attributes
-    ----------
-    fitted_ : Fitted
-        Everything that was learnt.
-    structures_ : Imported or None
-        Structures imported from another library, which `fit` keeps.
-    outputs_ : list of estimators
-        Only if y had several columns: a fitted estimator for each of them.
-    """
+    """An estimator around one `Fitted`."""
 
     # Parameters that every estimator has; declared for the reader, listed by each.
     max_bins: int
@@ -97,9 +87,9 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     grows_trees: ClassVar[bool] = False
     """Whether trees are grown that do not depend on each other, so that batches and several outputs are possible."""
 
-    fitted_: Fitted
-    structures_: Imported | None = None
-    outputs_: list[Self]
+    fitted_: Fitted  # everything that was learnt
+    structures_: Imported | None = None  # structures imported from another library, which `fit` keeps
+    outputs_: list[Self]  # only if y had several columns: a fitted estimator for each of them
     _early: EarlyRows | None = None
     """The rows so far, kept as long as structures may be grown again on more of them."""
 
@@ -745,13 +735,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         return explanation(self, X, scale, table)
 
     def effect(
-        self,
-        column: Any,
-        table: Any,
-        *,
-        max_points: int = 40,
-        max_rows: int | None = 1000,
-        spread: float = 0.8,
+        self, column: Any, table: Any, *, max_points: int = 40, max_rows: int | None = 1000, spread: float = 0.8
     ) -> Effect:
         """The effect of a column: the average prediction of rows that all have the same value in it.
 

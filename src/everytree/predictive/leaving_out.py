@@ -13,11 +13,7 @@ from everytree.predictive.paths import Paths
 
 
 def leave_one_out(
-    family: NativeFamily,
-    statistics: FloatArray,
-    paths: Paths,
-    y: ArrayLike,
-    row_data: dict[str, NDArray[Any]],
+    family: NativeFamily, statistics: FloatArray, paths: Paths, y: ArrayLike, row_data: dict[str, NDArray[Any]]
 ) -> FloatArray:
     """(n_rows,) log p(y_i | all other rows), of rows that are counted once in every node of their paths.
 

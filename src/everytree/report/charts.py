@@ -27,29 +27,16 @@ LETTER, MAX_LETTERS, GAP = 7.4, 14, 8.0
 
 @dataclass(frozen=True)
 class Series:
-    """A line of a chart.
+    """A line of a chart."""
 
-    Attributes
-    ----------
-    label, kind : str
-        Its name, and its class in the style sheet: "ours" or "plain".
-    x, y : (n_points,) float64
-    dots : bool
-        Whether points are marked.
-    low, high : (n_points,) float64 or None
-        Ends of a band.
-    count : (n_points,) float64 or None
-        Number of rows behind each point, drawn as bars from below.
-    """
-
-    label: str
+    label: str  # its name, and its class in the style sheet: "ours" or "plain"
     kind: str
-    x: FloatArray
+    x: FloatArray  # (n_points,)
     y: FloatArray
-    dots: bool = False
-    low: FloatArray | None = None
+    dots: bool = False  # whether points are marked
+    low: FloatArray | None = None  # (n_points,): ends of a band
     high: FloatArray | None = None
-    count: FloatArray | None = None
+    count: FloatArray | None = None  # (n_points,): number of rows behind each point, drawn as bars from below
 
 
 def unit_chart(series: Sequence[Series], title: str, x_label: str, y_label: str, diagonal: str = "") -> str:

@@ -34,40 +34,24 @@ PLAIN = ("plain forest", "plain")
 
 @dataclass(frozen=True)
 class ClassPredictions:
-    """Class probabilities of one contender.
+    """Class probabilities of one contender."""
 
-    Attributes
-    ----------
-    label, kind : str
-        Its name, and its class in the style sheet.
-    probs : (n_rows, n_classes) float64
-        In the order of the model's classes.
-    """
-
-    label: str
+    label: str  # its name, and its class in the style sheet
     kind: str
-    probs: FloatArray
+    probs: FloatArray  # (n_rows, n_classes): in the order of the model's classes
 
 
 @dataclass(frozen=True)
 class NumberPredictions:
-    """Distributions of numbers of one contender.
+    """Distributions of numbers of one contender."""
 
-    Attributes
-    ----------
-    label, kind : str
-        Its name, and its class in the style sheet.
-    mean, pit : (n_rows,) float64
-        The mean, and the predicted probability below the target; a random point of the step for counts, and a random
-        point beyond for a censored time.
-    loss : (n_rows,) float64
-        CRPS; where times are censored, minus the log of the density, or of the probability of a longer time.
-    """
-
-    label: str
+    label: str  # its name, and its class in the style sheet
     kind: str
+    # (n_rows,): the mean, and the predicted probability below the target; a random point of the step for counts, and a
+    # random point beyond for a censored time
     mean: FloatArray
     pit: FloatArray
+    # (n_rows,): CRPS; where times are censored, minus the log of the density, or of the probability of a longer time
     loss: FloatArray
 
 

@@ -53,16 +53,9 @@ MIN_PROB = 1e-4
 
 @dataclass(frozen=True)
 class Quality:
-    """The result of one comparison.
+    """The result of one comparison."""
 
-    Attributes
-    ----------
-    title, how : str
-        The models that are judged, and the rows they were trained on.
-    scored : Scored
-    """
-
-    title: str
+    title: str  # the models that are judged, and the rows they were trained on
     how: str
     scored: Scored
 
@@ -149,24 +142,13 @@ def _refitted(model: Any, rows: JudgedRows, drawn: str, is_new: bool) -> Quality
 
 
 class Scored(NamedTuple):
-    """Scores of the contenders.
+    """Scores of the contenders."""
 
-    Attributes
-    ----------
-    columns : list of str
-        The contenders.
-    rows : list of (str, ...)
-        Name of a score, and its value for each contender.
-    charts, notes : list of str
-    tables : list of str
-        HTML of what is said of the first contender alone.
-    """
-
-    columns: list[str]
-    rows: list[tuple[str, ...]]
+    columns: list[str]  # the contenders
+    rows: list[tuple[str, ...]]  # name of a score, and its value for each contender
     charts: list[str]
     notes: list[str]
-    tables: list[str]
+    tables: list[str]  # HTML of what is said of the first contender alone
 
 
 # ---- classes --------------------------------------------------------------------------------------------------------

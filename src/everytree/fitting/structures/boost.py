@@ -67,28 +67,15 @@ FEW_COLUMNS = 3
 
 @dataclass(frozen=True)
 class BoostStructure:
-    """Chains of boosted trees; for numbers, a forest of what is left besides.
-
-    Attributes
-    ----------
-    rule : BoostRule
-    random_state : int, RandomState or None
-    sharpen : bool
-        Whether the average of the chains is calibrated (temperature scaling) by out-of-fold predictions.
-    n_residual_trees : int
-        Number of trees of the forest that models residuals.
-    lines : bool
-        Whether the nodes of trees may be lines, where boosting predicts a mean or the mean of a logarithm.
-    generates : bool
-        Whether columns are computed from others, where trees predict clearly better with them.
-    """
+    """Chains of boosted trees; for numbers, a forest of what is left besides."""
 
     rule: BoostRule
     random_state: Any
-    sharpen: bool
-    n_residual_trees: int = 0
+    sharpen: bool  # whether the average of the chains is calibrated (temperature scaling) by out-of-fold predictions
+    n_residual_trees: int = 0  # number of trees of the forest that models residuals
+    # whether the nodes of trees may be lines, where boosting predicts a mean or the mean of a logarithm
     lines: bool = False
-    generates: bool = False
+    generates: bool = False  # whether columns are computed from others, where trees predict clearly better with them
 
     def schema(
         self, given: GivenRows, target: Target, y: NDArray[Any], weight: FloatArray | None, settings: Settings

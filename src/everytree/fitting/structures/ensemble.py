@@ -52,13 +52,7 @@ ONE_FOLD_ROWS = 50_000
 
 @dataclass(frozen=True)
 class EnsembleStructure:
-    """A forest and boosted trees, fitted to the same rows.
-
-    Attributes
-    ----------
-    forest : ForestStructure
-    boost : BoostStructure
-    """
+    """A forest and boosted trees, fitted to the same rows."""
 
     forest: ForestStructure
     boost: BoostStructure

@@ -34,32 +34,19 @@ SMALLEST_SPREAD = 1e-26
 
 @dataclass(frozen=True, eq=False)
 class NumberTarget(Target):
-    """Measurements, counts, times.
+    """Measurements, counts, times."""
 
-    Attributes
-    ----------
-    owner : str
-        The estimator's name, for errors.
-    family, prior, split_prior
-        As in the estimators.
-    among : sequence of str
-        The families that "auto" chooses from.
-    learnt : object
-        What leaves of all rows have in common; None until it is known, and for most families.
-    input_mean, input_scale : (n_inputs,) float64 or None
-        By which the inputs of linear leaves are centred and scaled, once they are known.
-    code_numbers : sequence of (n_codes,) float64 or None
-        The number that stands for each code of a column, None for categories: while survival curves are fitted.
-    """
-
-    owner: str
-    family: str
+    owner: str  # the estimator's name, for errors
+    family: str  # as in the estimators
     prior: Mapping[str, Any] | str
     split_prior: Any
-    among: Sequence[str] = ()
-    learnt: Any = None
+    among: Sequence[str] = ()  # the families that "auto" chooses from
+    learnt: Any = None  # what leaves of all rows have in common; None until it is known, and for most families
+    # (n_inputs,): by which the inputs of linear leaves are centred and scaled, once they are known
     input_mean: FloatArray | None = None
     input_scale: FloatArray | None = None
+    # sequence of (n_codes,) float64: the number that stands for each code of a column, None for categories: while
+    # survival curves are fitted
     code_numbers: Sequence[FloatArray | None] = ()
 
     @property

@@ -40,7 +40,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Grid:
-    """The points at which rows are predicted: those of all combinations, for each set of values of the other columns."""
+    """The points at which rows are predicted: all combinations, for each set of values of the other columns."""
 
     axes: Sequence[Axis]
     # (n_units * n_points, n_features) codes: a unit is what rows with the same values in all other columns have in

@@ -12,7 +12,7 @@ from scipy.stats import expon, lognorm, norm, poisson
 from cases import rng_for
 from everytree import _kernels
 from everytree.boosting.chains import Likelihood, class_scores
-from everytree.families.registry import NUMBER_FAMILIES, boosted_families
+from everytree.families.registry import NUMBER_FAMILIES
 from everytree.fitting.structures.boost import likelihood_of
 from everytree.posterior.rows import Rows
 from naive_boosting import derivatives, loss_of
@@ -152,7 +152,8 @@ DENSITIES = {
 }
 
 
-LINKED = list({type(NUMBER_FAMILIES[name].link): name for name in reversed(boosted_families())}.values())[::-1]
+HAVE_LINKS = [name for name, family in NUMBER_FAMILIES.items() if family.link is not None]
+LINKED = list({type(NUMBER_FAMILIES[name].link): name for name in reversed(HAVE_LINKS)}.values())[::-1]
 """The first family of each link."""
 
 

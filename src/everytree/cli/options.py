@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from importlib.metadata import version as version_of
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -45,8 +45,7 @@ FormatOption = Annotated[
     Format | None, typer.Option("--format", help="Of standard input and output, and of names without a known suffix.")
 ]
 Delimiter = Annotated[
-    str | None,
-    typer.Option(metavar="CHARACTER", help="Delimiter of text files; by default a comma, tab or semicolon."),
+    str | None, typer.Option(metavar="CHARACTER", help="Delimiter of text files; by default a comma, tab or semicolon.")
 ]
 Jobs = Annotated[
     int | None,
@@ -90,8 +89,7 @@ OutContributions = Annotated[
 ]
 Row = Annotated[int, typer.Option(metavar="NUMBER", min=0, help="Which row, counted from 0.")]
 Label = Annotated[
-    str | None,
-    typer.Option("--class", metavar="CLASS", help="By default the second of two, or the most probable."),
+    str | None, typer.Option("--class", metavar="CLASS", help="By default the second of two, or the most probable.")
 ]
 OutPage = Annotated[str, typer.Option("--out", "-o", metavar="PAGE", help="Where the page goes.")]
 Refit = Annotated[bool, typer.Option("--refit", help="Score only models that are fitted anew.")]
@@ -118,10 +116,7 @@ Depth = Annotated[int | None, typer.Option(metavar="LEVELS", min=1, help="Depth 
 MinLeaf = Annotated[
     int | None,
     typer.Option(
-        "--min-leaf",
-        metavar="ROWS",
-        min=1,
-        help="Rows of a leaf, at least; 1 by default. Not for ensembles and exact.",
+        "--min-leaf", metavar="ROWS", min=1, help="Rows of a leaf, at least; 1 by default. Not for ensembles and exact."
     ),
 ]
 MaxFeatures = Annotated[
@@ -138,16 +133,6 @@ Family = Annotated[
 Trees = Annotated[int | None, typer.Option(metavar="NUMBER", min=1, help="Trees of the forest; 100 by default.")]
 
 
-def _memory(what: str) -> Any:
-    """The option of how much memory a table may take, with what is done where it takes more."""
-    return typer.Option(
-        "--memory", metavar="SIZE", help=f"Such as 2G: a table that takes more is {what}. Half of what is free."
-    )
-
-
-FitMemory = Annotated[str | None, _memory("fitted in batches")]
-UpdateMemory = Annotated[str | None, _memory("added in batches")]
-SampleMemory = Annotated[str | None, _memory("judged by a sample of its rows")]
 Seed = Annotated[int, typer.Option(metavar="NUMBER", min=0, max=2**32 - 1, help="The same seed gives the same model.")]
 
 

@@ -20,7 +20,7 @@ from everytree.estimators.growing import growth_of, structure_or_imported
 from everytree.estimators.oob import with_out_of_bag_score
 from everytree.estimators.parameters import Auto, CategoricalFeatures, estimator, parameter
 from everytree.estimators.regressor import Regressor
-from everytree.estimators.survival import check_for_survival, check_incremental_survival, survival_structure
+from everytree.estimators.survival import check_for_survival, survival_structure
 from everytree.fitting.fitted import Fitted
 from everytree.fitting.held_out.out_of_bag import OutOfBag
 from everytree.fitting.structures.forest import EarlierTrees, ForestStructure
@@ -238,10 +238,6 @@ class MetaForestRegressor(_Forest, Regressor):
         super()._check_parameters()
         if self._predicts_curves:
             check_for_survival(self, {"weights": "tempered", "oob_score": False, "warm_start": False})
-
-    def _check_incremental(self, method: str) -> None:
-        super()._check_incremental(method)
-        check_incremental_survival(self, method)
 
     @property
     def oob_prediction_(self) -> FloatArray:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -12,12 +12,16 @@ from sklearn.metrics import r2_score
 
 from everytree.base.arrays import FloatArray, check_lengths
 from everytree.base.checks import probabilities
+from everytree.base.errors import ArgumentError
 from everytree.estimators.availability import only_where
 from everytree.estimators.base import AFTER_ALL_TREES, MetaEstimator
+from everytree.estimators.conformal import asked_of, conformal_of
 from everytree.estimators.outputs import columns_to_score
-from everytree.estimators.survival import times_and_events
+from everytree.estimators.survival import NO_INTERVALS, times_and_events
 from everytree.families.registry import NUMBER_FAMILIES, families_of_targets
 from everytree.fitting.given import GivenRows
+from everytree.fitting.structures.on_baseline import OnBaseline
+from everytree.fitting.structures.structure import Structure
 from everytree.fitting.targets.numbers import NumberTarget
 from everytree.fitting.targets.weights import read_weight
 from everytree.predictive.predictive import Predictive
@@ -45,6 +49,7 @@ class Regressor(RegressorMixin, MetaEstimator):  # type: ignore[misc]
         event: Any = None,
         entry: Any = None,
         groups: Any = None,
+        calibration_rows: float | None = None,
     ) -> Self:
         """Learn from a table: columns, structures, priors and statistics.
 
@@ -69,9 +74,11 @@ class Regressor(RegressorMixin, MetaEstimator):  # type: ignore[misc]
             With `family="survival"`: the time from which on the row was observed, before y; 0 by default.
         groups : (n_rows,) array_like, or str, optional
             As in `MetaForestClassifier.fit`.
+        calibration_rows : float or int, optional
+            As in `MetaForestClassifier.fit`, for `predict_interval` with `guarantee="conformal"`.
         """
         row_data = {"exposure": exposure, "censored": censored, "event": event, "entry": entry}
-        return self._fit(self._given(X, y, sample_weight, row_data, groups))
+        return self._fit(self._given(X, y, sample_weight, row_data, groups), calibration_rows)
 
     @only_where("counts_rows", AFTER_ALL_TREES)
     def partial_fit(
@@ -144,9 +151,28 @@ class Regressor(RegressorMixin, MetaEstimator):  # type: ignore[misc]
         levels = probabilities("quantiles", quantiles)
         return self.predictive(X, exposure=exposure).quantile(levels)
 
-    def predict_interval(self, X: Any, coverage: float = 0.9, *, exposure: Any = None) -> FloatArray:
-        """(n_rows, 2) ends of an interval that holds the target with probability `coverage`, tails of equal size."""
-        return self.predictive(X, exposure=exposure).interval(coverage)
+    def predict_interval(
+        self, X: Any, coverage: float = 0.9, *, guarantee: Literal["conformal"] | None = None, exposure: Any = None
+    ) -> FloatArray:
+        """(n_rows, 2) ends of an interval that holds the target with probability `coverage`.
+
+        Parameters
+        ----------
+        X : (n_rows, n_features) table
+        coverage : float
+            In (0, 1).
+        guarantee : {None, "conformal"}
+            None: tails of equal size, as right as the model is. "conformal": what `guarantee_` says holds, whatever the
+            model; it needs rows that were set aside, see `fit` and `conformalize`.
+        exposure : (n_rows,) array_like, or str, optional
+            With `family="poisson"`, as in `fit`.
+        """
+        if guarantee is None:
+            return self.predictive(X, exposure=exposure).interval(coverage)
+        if guarantee != "conformal":
+            raise ArgumentError("guarantee", f"must be None or 'conformal', but is {guarantee!r}")
+        X, row_data = split_off(X, {"exposure": exposure})
+        return conformal_of(self).interval(asked_of(self, X, row_data), coverage)
 
     def log_scores(
         self, X: Any, y: Any, *, exposure: Any = None, censored: Any = None, event: Any = None, entry: Any = None
@@ -210,12 +236,18 @@ class Regressor(RegressorMixin, MetaEstimator):  # type: ignore[misc]
     def _given(self, X: Any, y: Any, sample_weight: Any, row_data: Mapping[str, Any], groups: Any) -> GivenRows:
         if isinstance(y, np.ndarray) and y.dtype.names is not None:
             y, row_data = times_and_events(y, row_data)
+        if self._predicts_curves and np.ndim(y) == 2 and np.shape(y)[1] > 1:
+            raise ArgumentError("y", f"has {np.shape(y)[1]} columns, but must be one time for each row; {NO_INTERVALS}")
         return super()._given(X, y, sample_weight, row_data, groups)
 
     @property
     def _predicts_curves(self) -> bool:
         """Whether predictions are curves over time, for which trees are grown in a way of their own."""
         return self.family in NUMBER_FAMILIES and NUMBER_FAMILIES[self.family].predicts_curves
+
+    def _on_baseline(self, structure: Structure) -> Structure:
+        """The structure, of positions on a baseline hazard where there is one."""
+        return OnBaseline(structure) if self._predicts_curves else structure
 
     def target_before_fit(self) -> NumberTarget:
         return NumberTarget(type(self).__name__, self.family, self.prior, self.split_prior, families_of_targets())

@@ -20,7 +20,7 @@ from everytree.base.checks import is_auto, positive_number, resolve_n_jobs, whol
 from everytree.base.errors import ArgumentError
 from everytree.base.words import nearest
 from everytree.estimators.parameters import Check, Rule
-from everytree.families.registry import NUMBER_FAMILIES, boosted_families, families_of_targets
+from everytree.families.registry import NUMBER_FAMILIES, boosted_families
 from everytree.fitting.structures.origin import Weights
 from everytree.fitting.targets.class_weight import check_class_weight
 from everytree.structure.grow_on import CLASS_CRITERIA, NUMBER_CRITERIA
@@ -73,22 +73,6 @@ def auto_or_none(name: str, value: Any) -> None:
 def _number_or_function(name: str, value: Any) -> None:
     if isinstance(value, str) and value != "auto":
         raise ArgumentError(name, f"must be 'auto', a number or a function of depth, but is {value!r}")
-
-
-def _boosted_family(name: str, value: Any) -> None:
-    _refuse_curves(name, value)
-    one_of(["auto", *boosted_families()])(name, value)
-
-
-def _family_of_targets(name: str, value: Any) -> None:
-    _refuse_curves(name, value)
-    one_of(["auto", *families_of_targets()])(name, value)
-
-
-def _refuse_curves(name: str, value: Any) -> None:
-    """Say which estimators predict survival curves."""
-    if isinstance(value, str) and value in NUMBER_FAMILIES and NUMBER_FAMILIES[value].predicts_curves:
-        raise ArgumentError(name, f"is {value!r}, which is for MetaForestRegressor and MetaTreeRegressor")
 
 
 def _prior(name: str, value: Any) -> None:
@@ -203,17 +187,12 @@ FAMILY = Rule(
     `family_` is its name.""",
     one_of(["auto", *NUMBER_FAMILIES]),
 )
-PLAIN_FAMILY = Rule(
-    f"{{{', '.join(map(repr, ['auto', *families_of_targets()]))}}}".replace("'", '"'),
-    "Leaf model of the target, as in `MetaForestRegressor`; survival curves are for forests and trees.",
-    _family_of_targets,
-)
 BOOSTED_FAMILY = Rule(
     f"{{{', '.join(map(repr, ['auto', *boosted_families()]))}}}".replace("'", '"'),
     """Of the targets about their centres: what boosting predicts is the mean of a normal, the mean of the logarithm of
-    a lognormal, a gamma, or the logarithm of the rate of counts or times. Histograms have that of a normal as
-    a column.""",
-    _boosted_family,
+     a lognormal, a gamma, or the logarithm of the rate of counts, of times or of the events of a survival curve.
+     Histograms have that of a normal as a column.""",
+    one_of(["auto", *boosted_families()]),
 )
 PRIOR = Rule(
     '"auto" or dict',
@@ -347,6 +326,12 @@ COLUMNS_OF_BOOSTED = Rule(
     out-of-fold rows clearly better: an interaction of two columns is seen by trees that have both. Tables of up to
     1,000 rows keep 0.5.""",
     or_auto(share),
+)
+GENERATE = Rule(
+    '"auto" or None',
+    """With "auto", sums, differences, products and ratios of the six columns of numbers that matter most are columns
+    too, where short chains of trees predict out-of-fold rows clearly better with them: `schema_.feature_words`.""",
+    auto_or_none,
 )
 LINES_OF_BOOSTED = Rule(
     "bool",

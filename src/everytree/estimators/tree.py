@@ -13,7 +13,7 @@ from everytree.estimators.classifier import Classifier
 from everytree.estimators.growing import growth_of, structure_or_imported
 from everytree.estimators.parameters import CategoricalFeatures, estimator, parameter
 from everytree.estimators.regressor import Regressor
-from everytree.estimators.survival import check_for_survival, check_incremental_survival, survival_structure
+from everytree.estimators.survival import check_for_survival, survival_structure
 from everytree.fitting.structures.grown import GrownStructure
 from everytree.fitting.structures.tree import N_FOLDS, TreeStructure
 from everytree.fitting.targets.class_weight import ClassWeight
@@ -107,7 +107,3 @@ class MetaTreeRegressor(_Tree, Regressor):
         super()._check_parameters()
         if self._predicts_curves:
             check_for_survival(self, {})
-
-    def _check_incremental(self, method: str) -> None:
-        super()._check_incremental(method)
-        check_incremental_survival(self, method)

@@ -105,7 +105,7 @@ def to_tables(model: Any) -> AveragedTrees | SummedTrees:
     >>> import everytree as et
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> tables = et.to_tables(et.MetaTreeClassifier(max_depth=1, random_state=0).fit(X, y))
+    >>> tables = et.export.to_tables(et.MetaTreeClassifier(max_depth=1, random_state=0).fit(X, y))
     >>> tables.trees[0].threshold.tolist(), tables.trees[0].missing_go_to_left.tolist()
     ([-inf, -2.0, 2.45, -2.0, -2.0], [True, False, False, False, False])
     """

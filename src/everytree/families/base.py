@@ -142,54 +142,32 @@ class NativeFamily(Family):
     """A family whose statistics and evidence are computed in C++.
 
     Hyperparameters are scalars, or have one value for each node along their first axis.
-
-    Attributes
-    ----------
-    kernel : str
-        Its name in C++, and for families of numbers the value of an estimator's parameter `family`.
-    hyperparameters : tuple of str
-        Names of the hyperparameters of a family that has one number of each in a node, in the order of the kernel.
-    default_row_data : float
-        The value used where the row data are not given.
-    given_columns : tuple of RowColumn
-        The row data that users give to estimators; `inputs` are read from the table.
-    is_scored_by_log : bool
-        Whether targets vary as much as their mean, so that R2 says little: `score` is then the mean log score.
-    size_parameter : tuple or None
-        The parameter that sets how many statistics there are, and its smallest and largest value or number of entries.
-    never_negative : tuple of int or None
-        Indices of the statistics that are sums of nonnegative numbers; None where all of them are.
-    mass : slice or None
-        The statistics that add up to a weight of the node's rows; None where leaves are not constants.
-    is_in_browser : bool
-        Whether the script of the report can evaluate this family.
-    grows_standardised : bool
-        Whether trees are grown on numbers that are the same bits in any unit of the target.
-    has_one_noise : bool
-        Whether targets of all leaves spread alike, by a parameter `noise` of `prior_search` that is 1 for a table whose
-        columns do not matter.
-    predicts_curves : bool
-        Whether predictions are curves over time about a baseline that is fitted to a table before trees are grown.
-    is_tried : bool
-        Whether `family="auto"` tries it, where its support holds all targets.
-    link : Link or None
-        How targets lie about boosted centres; None where the family cannot be boosted.
     """
 
-    kernel: ClassVar[str]
+    kernel: ClassVar[str]  # its name in C++, and for families of numbers the value of an estimator's parameter `family`
+    # names of the hyperparameters of a family that has one number of each in a node, in the order of the kernel
     hyperparameters: ClassVar[tuple[str, ...]] = ()
-    default_row_data: ClassVar[float] = 0.0
+    default_row_data: ClassVar[float] = 0.0  # the value used where the row data are not given
+    # the row data that users give to estimators; `inputs` are read from the table
     given_columns: ClassVar[tuple[RowColumn, ...]] = ()
+    # whether targets vary as much as their mean, so that R2 says little: `score` is then the mean log score
     is_scored_by_log: ClassVar[bool] = False
+    # the parameter that sets how many statistics there are, and its smallest and largest value or number of entries
     size_parameter: ClassVar[tuple[str, int, int] | None] = None
+    # indices of the statistics that are sums of nonnegative numbers; None where all of them are
     never_negative: ClassVar[tuple[int, ...] | None] = None
+    # the statistics that add up to a weight of the node's rows; None where leaves are not constants
     mass: ClassVar[slice | None] = slice(0, 1)
-    is_in_browser: ClassVar[bool] = False
+    is_in_browser: ClassVar[bool] = False  # whether the script of the report can evaluate this family
+    # whether trees are grown on numbers that are the same bits in any unit of the target
     grows_standardised: ClassVar[bool] = False
+    # whether targets of all leaves spread alike, by a parameter `noise` of `prior_search` that is 1 for a table whose
+    # columns do not matter
     has_one_noise: ClassVar[bool] = False
+    # whether predictions are curves over time about a baseline that is fitted to a table before trees are grown
     predicts_curves: ClassVar[bool] = False
-    is_tried: ClassVar[bool] = False
-    link: ClassVar[Link | None] = None
+    is_tried: ClassVar[bool] = False  # whether `family="auto"` tries it, where its support holds all targets
+    link: ClassVar[Link | None] = None  # how targets lie about boosted centres; None where the family cannot be boosted
     size: int = 0
 
     # ---- for estimators of numbers ---------------------------------------------------------------------------------
@@ -345,7 +323,9 @@ class NativeFamily(Family):
     def row_columns(self, row_data: Mapping[str, Any], n_rows: int) -> dict[str, NDArray[Any]]:
         columns = super().row_columns(row_data, n_rows)
         if columns or self.row_data:
-            self.statistics(np.ones(n_rows), **columns)  # 1 is a possible target of every family
+            # Of every family 1 is a possible target, and where there is an entry, so is that.
+            entry = np.asarray(columns.get("entry", np.zeros(n_rows)), dtype=np.float64)
+            self.statistics(np.where(entry > 0.0, entry, 1.0), **columns)
         return {name: values.astype(np.float64) for name, values in columns.items()}
 
     def pack(self, row_data: Mapping[str, Any]) -> FloatArray | None:

@@ -19,29 +19,16 @@ RowData = Mapping[str, NDArray[Any]]
 
 
 class Link(ABC):
-    """Link between centres and targets: with centre c, the mean of a target is the mean of a leaf times exp(sign * c).
+    """Link between centres and targets: with centre c, a target has the mean of a leaf times exp(sign * c)."""
 
-    Attributes
-    ----------
-    sign : int
-        0 where the centre is added to the mean instead.
-    averages_logs : bool
-        Whether trees that average targets see their logarithms.
-    in_exposure : bool
-        Whether leaves see the centre as a factor of the exposure.
-    noise_is_mean : bool
-        Whether the variance of a target given its leaf's parameters is the mean, as that of Poisson counts is.
-    is_moved : bool
-        Whether distributions are moved by the centre. If not, it is a column of the trees of the leaves and no more.
-    forest_family : str
-        Family of the forest whose means ensembles mix with boosted centres; that of the targets where it is empty.
-    """
-
-    sign: ClassVar[int] = 0
-    averages_logs: ClassVar[bool] = False
-    in_exposure: ClassVar[bool] = False
+    sign: ClassVar[int] = 0  # 0 where the centre is added to the mean instead
+    averages_logs: ClassVar[bool] = False  # whether trees that average targets see their logarithms
+    in_exposure: ClassVar[bool] = False  # whether leaves see the centre as a factor of the exposure
+    # whether the variance of a target given its leaf's parameters is the mean, as that of Poisson counts is
     noise_is_mean: ClassVar[bool] = False
+    # Whether distributions are moved by the centre. If not, it is a column of the trees of the leaves and no more.
     is_moved: ClassVar[bool] = True
+    # family of the forest whose means ensembles mix with boosted centres; that of the targets where it is empty
     forest_family: ClassVar[str] = ""
 
     @abstractmethod

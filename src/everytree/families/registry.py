@@ -72,12 +72,12 @@ def candidates(among: Iterable[str], y: FloatArray, row_names: Iterable[str]) ->
 
 
 def boosted_families() -> list[str]:
-    """Names of the families of numbers that can be boosted."""
-    return [name for name, family in NUMBER_FAMILIES.items() if family.link is not None]
+    """Names of the families of numbers that can be boosted: their centres, or relative hazards."""
+    return [name for name, family in NUMBER_FAMILIES.items() if family.link is not None or family.predicts_curves]
 
 
 def families_of_targets() -> list[str]:
-    """Names of the families of numbers that any structure takes, since nothing is fitted before trees are grown."""
+    """Names of the families of numbers whose leaves count targets themselves, not positions on a baseline."""
     return [name for name, family in NUMBER_FAMILIES.items() if not family.predicts_curves]
 
 

@@ -23,14 +23,9 @@ class OfShapes(NativeFamily):
 
     A mixture of finitely many conjugate families is conjugate: evidence, leaving rows out and merging stay exact, as
     they would not with one shape estimated from the rows.
-
-    Attributes
-    ----------
-    grid : tuple of float
-        The shapes that estimators try.
     """
 
-    grid: ClassVar[tuple[float, ...]]
+    grid: ClassVar[tuple[float, ...]]  # the shapes that estimators try
     mean: ArrayLike = 1.0
     strength: ArrayLike = 1.0
     shapes: ArrayLike = ()

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
+
 from everytree.fitting.coding import code_first_rows, first_weights
 from everytree.fitting.fitted import Fitted
 from everytree.fitting.given import GivenRows, Settings
@@ -67,7 +69,9 @@ def fit_sample(
     fitted = Fitted.of(learnt, target, schema, rows, weight, factor, settings.n_jobs)
     fitted = fitted.with_batch(replace(rows, codes=later_codes))
     groups = None if given.groups is None else given.groups_name
-    return replace(fitted, groups=groups), partial(_scored_by, fitted, learnt, rows)
+    is_out_of_fold = not np.array_equal(rows.codes, later_codes) or fitted.model.counts_out_of_fold
+    fitted = replace(fitted, groups=groups, is_out_of_fold=is_out_of_fold, target_name=given.target_name)
+    return fitted, partial(_scored_by, fitted, learnt, rows)
 
 
 def _scored_by(fitted: Fitted, learnt: Learnt, rows: Rows, forest: Forest) -> Scores | NoScores:

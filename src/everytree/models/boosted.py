@@ -31,21 +31,11 @@ from everytree.tables.schema import Schema
 
 @dataclass(frozen=True)
 class Chains:
-    """How boosted trees were made.
+    """How boosted trees were made."""
 
-    Attributes
-    ----------
-    gains : (n_features,) float64
-        Expected gain in log evidence by the splits on each column.
-    split_prior : float
-        That was given or chosen.
-    n_steps : list of int
-        Of each chain.
-    """
-
-    gains: FloatArray
-    split_prior: float
-    n_steps: list[int]
+    gains: FloatArray  # (n_features,): expected gain in log evidence by the splits on each column
+    split_prior: float  # that was given or chosen
+    n_steps: list[int]  # of each chain
 
     def facts(self, trees: AdditiveTrees, lined: LinedTrees | None = None) -> Iterator[tuple[str, str]]:
         every = [trees] if lined is None else [trees, lined.trees]
@@ -59,23 +49,13 @@ class Chains:
 
 @dataclass(frozen=True)
 class BoostedClasses(Model):
-    """Probabilities of classes from sums of trees.
+    """Probabilities of classes from sums of trees."""
 
-    Attributes
-    ----------
-    trees : AdditiveTrees
-        One output, the logit of the second class, or one for each of more classes.
-    sharpness : float
-        By which the average of the chains goes farther, or less far, from the frequencies of the classes.
-    chains : Chains
-    n_seen : int
-        Rows that it was fitted to.
-    """
-
-    trees: AdditiveTrees
+    trees: AdditiveTrees  # one output, the logit of the second class, or one for each of more classes
+    # by which the average of the chains goes farther, or less far, from the frequencies of the classes
     sharpness: float
     chains: Chains
-    n_seen: int
+    n_seen: int  # rows that it was fitted to
 
     kind = "boosted classes"
     of_trees = "score"
@@ -138,23 +118,12 @@ class BoostedNumbers(Model):
 
     Boosting predicts the centre of each row: a mean, or the logarithm of one. A forest models the residuals of
     out-of-fold predictions, with the centre as one more column.
-
-    Attributes
-    ----------
-    centres : Centres
-        Of boosted trees, or of these mixed with a forest.
-    link : Link
-    centre_codes : Schema
-        Of the centre as a column.
-    residuals : Forest
-        Of targets about their centres; its last column is the centre.
-    chains : Chains
     """
 
-    centres: Centres
+    centres: Centres  # of boosted trees, or of these mixed with a forest
     link: Link
-    centre_codes: Schema
-    residuals: Forest
+    centre_codes: Schema  # of the centre as a column
+    residuals: Forest  # of targets about their centres; its last column is the centre
     chains: Chains
 
     kind = "boosted numbers"

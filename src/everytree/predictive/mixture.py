@@ -30,27 +30,15 @@ FAR = 1e12
 
 @dataclass(frozen=True)
 class Mixture:
-    """Units with weighted components.
+    """Units with weighted components."""
 
-    Attributes
-    ----------
-    components : Components
-        One distribution for each entry.
-    log_weights : (n_entries,) float64
-        The weights sum to 1 over each unit; in logs, since a very improbable node may be the only one to explain a
-        target.
-    starts : (n_units,) int64
-        Start of each unit's entries.
-    is_discrete : bool
-    pick : callable
-        Function that returns the mixture of some units, with repetitions.
-    """
-
-    components: Any
+    components: Any  # one distribution for each entry
+    # (n_entries,): the weights sum to 1 over each unit; in logs, since a very improbable node may be the only one to
+    # explain a target
     log_weights: FloatArray
-    starts: NDArray[np.int64]
+    starts: NDArray[np.int64]  # (n_units,): start of each unit's entries
     is_discrete: bool
-    pick: Callable[[NDArray[np.int64]], Mixture]
+    pick: Callable[[NDArray[np.int64]], Mixture]  # function that returns the mixture of some units, with repetitions
 
     def __len__(self) -> int:
         return len(self.starts)

@@ -28,23 +28,12 @@ ENTRIES_AT_ONCE = 1 << 18
 
 @dataclass(frozen=True)
 class Paths:
-    """Nodes and weights, path by path, and the path of each row.
+    """Nodes and weights, path by path, and the path of each row."""
 
-    Attributes
-    ----------
-    start : (n_paths + 1,) int64
-        Path p owns entries start[p] .. start[p + 1] of the two arrays below.
-    nodes : (n_entries,) int64
-        Rows of the summary of nodes that belongs to the paths.
-    log_weights : (n_entries,) float64
-        The weights sum to 1 over each path.
-    of_row : (n_rows,) int32
-    """
-
-    start: NDArray[np.int64]
-    nodes: NDArray[np.int64]
-    log_weights: FloatArray
-    of_row: NDArray[np.int32]
+    start: NDArray[np.int64]  # (n_paths + 1,): Path p owns entries start[p] .. start[p + 1] of the two arrays below.
+    nodes: NDArray[np.int64]  # (n_entries,): rows of the summary of nodes that belongs to the paths
+    log_weights: FloatArray  # (n_entries,): the weights sum to 1 over each path
+    of_row: NDArray[np.int32]  # (n_rows,) int32
 
     def __len__(self) -> int:
         return len(self.start) - 1

@@ -50,22 +50,12 @@ by 4 nats in one case of ten; where columns matter, leads on 50 rows are mostly 
 
 @dataclass(frozen=True, repr=False)
 class Choice:
-    """The chosen prior and sharpness.
-
-    Attributes
-    ----------
-    family : NativeFamily
-    split_prior : float or callable
-    parameters : dict
-        The hyperparameters by name, the split prior among them.
-    score : float
-        Mean log probability of the scored rows, plus the log prior of the parameters; NaN without scored rows.
-    sharpness : float
-    """
+    """The chosen prior and sharpness."""
 
     family: NativeFamily
     split_prior: SplitPriorLike
-    parameters: dict[str, Any]
+    parameters: dict[str, Any]  # the hyperparameters by name, the split prior among them
+    # mean log probability of the scored rows, plus the log prior of the parameters; NaN without scored rows
     score: float
     sharpness: float = 1.0
 

@@ -30,14 +30,7 @@ from everytree.predictive.paths import predictive_of_probs
 from everytree.predictive.pooled import sharpened
 from everytree.predictive.predictive import Predictive
 from everytree.survival.rows import times_of_rows
-from everytree.survival.scores import (
-    brier_scores,
-    concordance,
-    expected_events,
-    kaplan_meier,
-    score_times,
-    steps_at,
-)
+from everytree.survival.scores import brier_scores, concordance, expected_events, kaplan_meier, score_times, steps_at
 from everytree.tables.repeats import consecutive, repeated_rows
 from everytree.trees.metatree import MetaTree
 
@@ -51,21 +44,11 @@ NOTHING_TO_PREDICT = NoScores("all targets are the same, so that there is nothin
 
 @dataclass(frozen=True)
 class UnseenRows:
-    """Rows of a table, each with a prediction by trees that had not seen it: out-of-bag or out-of-fold.
+    """Rows of a table, each with a prediction by trees that had not seen it: out-of-bag or out-of-fold."""
 
-    Attributes
-    ----------
-    numbers : (n_unseen,) int64
-        Which rows.
-    predicted : Predictive
-        Their distributions.
-    are_new : bool
-        Whether they are not of the table of the fit, so that they were not left out of it.
-    """
-
-    numbers: NDArray[np.int64]
-    predicted: Predictive
-    are_new: bool = False
+    numbers: NDArray[np.int64]  # (n_unseen,): which rows
+    predicted: Predictive  # their distributions
+    are_new: bool = False  # whether they are not of the table of the fit, so that they were not left out of it
 
     @classmethod
     def of_probs(cls, probs: FloatArray) -> UnseenRows:

@@ -10,9 +10,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from everytree.base.arrays import FloatArray, such_as
+from everytree.base.arrays import FloatArray, as_labels, such_as
 from everytree.base.checks import is_auto
-from everytree.base.errors import ArgumentError
+from everytree.base.errors import ArgumentError, ArgumentTypeError
 from everytree.families.base import NativeFamily
 from everytree.families.normal import Normal
 from everytree.families.prior_search import Search
@@ -34,32 +34,19 @@ SMALLEST_SPREAD = 1e-26
 
 @dataclass(frozen=True, eq=False)
 class NumberTarget(Target):
-    """Measurements, counts, times.
+    """Measurements, counts, times."""
 
-    Attributes
-    ----------
-    owner : str
-        The estimator's name, for errors.
-    family, prior, split_prior
-        As in the estimators.
-    among : sequence of str
-        The families that "auto" chooses from.
-    learnt : object
-        What leaves of all rows have in common; None until it is known, and for most families.
-    input_mean, input_scale : (n_inputs,) float64 or None
-        By which the inputs of linear leaves are centred and scaled, once they are known.
-    code_numbers : sequence of (n_codes,) float64 or None
-        The number that stands for each code of a column, None for categories: while survival curves are fitted.
-    """
-
-    owner: str
-    family: str
+    owner: str  # the estimator's name, for errors
+    family: str  # as in the estimators
     prior: Mapping[str, Any] | str
     split_prior: Any
-    among: Sequence[str] = ()
-    learnt: Any = None
+    among: Sequence[str] = ()  # the families that "auto" chooses from
+    learnt: Any = None  # what leaves of all rows have in common; None until it is known, and for most families
+    # (n_inputs,): by which the inputs of linear leaves are centred and scaled, once they are known
     input_mean: FloatArray | None = None
     input_scale: FloatArray | None = None
+    # sequence of (n_codes,) float64: the number that stands for each code of a column, None for categories: while
+    # survival curves are fitted
     code_numbers: Sequence[FloatArray | None] = ()
 
     @property
@@ -141,6 +128,7 @@ class NumberTarget(Target):
             if self.family not in families and not is_auto(self.family):
                 known = " or ".join(map(repr, families))
                 raise ArgumentError(name, f"is for family={known}, but family is {self.family!r}")
+            self._refuse_text(name, given[name])
             columns[name] = numbers_of(name, given[name])
             if len(columns[name]) != n_rows:
                 raise ArgumentError(name, f"has {len(columns[name])} entries, but X has {n_rows} rows")
@@ -153,6 +141,14 @@ class NumberTarget(Target):
                     raise ArgumentError(name, f"and {column.opposite} are given, but one is the opposite of the other")
                 columns[name] = 1.0 - columns.pop(column.opposite)
         return columns
+
+    def _refuse_text(self, name: str, values: Any) -> None:
+        """Say of texts in the place of 0 and 1 how to make numbers of them."""
+        labels = as_labels(values)
+        known = [column for column in self.given_columns.values() if name in (column.name, column.opposite)]
+        text = next((value for value in labels if isinstance(value, str)), None) if labels.dtype.kind in "OUT" else None
+        if known and text is not None:
+            raise ArgumentTypeError(name, f"must be {known[0].must}, but has text such as {str(text)!r}")
 
     def warn_about(self, rows: Rows) -> None:
         if len(rows) and rows.row_data.get("censored", np.zeros(1)).all():

@@ -16,10 +16,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <memory>
 #include <stdexcept>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "core/families.hpp"
@@ -163,8 +161,8 @@ struct WeibullOfShape {
     // As many events more as make the variance of a new row finite; the mean of a new row is that given.
     void prior(double mean, double strength, double shape, double* out) const {
         out[0] = strength + 2.0 / shape;
-        const double of_unit =
-            numerics::log_gamma(1.0 + 1.0 / shape) - numerics::log_rising(strength + 1.0 / shape, 1.0 / shape);
+        const double of_unit = numerics::log_gamma(1.0 + 1.0 / shape) - numerics::log_rising(strength + 1.0 / shape,
+                                                                                            1.0 / shape);
         out[1] = std::exp(shape * (std::log(mean) - of_unit));
     }
     void posterior(double, Shares stat, const double* prior, double* out) const {
@@ -196,23 +194,12 @@ struct NegativeBinomialOfShape {
         stat[1] += row.weight * row.y;
     }
     double each(std::size_t k, double shape, const Row& row) const {
-        if (row.extra[0] == 1.0 && row.y < n_tabulated)
-            return (*table_)[k * n_tabulated + static_cast<std::size_t>(row.y)];
+        if (row.extra[0] == 1.0 && row.y < n_tabulated) return table_[k * n_tabulated + static_cast<std::size_t>(row.y)];
         return log_ways(shape * row.extra[0], row.y);
     }
-    // Kept from one family to the next: the same few grids are asked for again and again.
     void tabulate(const std::vector<double>& shapes) {
-        thread_local std::vector<double> last_shapes;
-        thread_local std::shared_ptr<const std::vector<double>> last;
-        if (!last || last_shapes != shapes) {
-            std::vector<double> made;
-            made.reserve(shapes.size() * n_tabulated);
-            for (const double shape : shapes)
-                for (std::size_t y = 0; y < n_tabulated; ++y) made.push_back(log_ways(shape, static_cast<double>(y)));
-            last = std::make_shared<const std::vector<double>>(std::move(made));
-            last_shapes = shapes;
-        }
-        table_ = last;
+        for (const double shape : shapes)
+            for (std::size_t y = 0; y < n_tabulated; ++y) table_.push_back(log_ways(shape, static_cast<double>(y)));
     }
     void prior(double mean, double strength, double shape, double* out) const {
         out[0] = 2.0 + shape * strength;
@@ -231,7 +218,7 @@ struct NegativeBinomialOfShape {
 
   private:
     static constexpr std::size_t n_tabulated = 64;
-    std::shared_ptr<const std::vector<double>> table_;
+    std::vector<double> table_;
 
     // log of Gamma(r + y) / (Gamma(r) y!)
     static double log_ways(double r, double y) {

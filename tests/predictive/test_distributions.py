@@ -26,6 +26,7 @@ def test_quantile_and_cdf_invert_each_other(case, seed):
     assert (np.diff(quantiles, axis=1) >= 0.0).all()
     for p, q in zip(LEVELS, quantiles.T, strict=True):
         got = dist.cdf(q)
+        got = np.where((q == 0.0) & (got > p), p, got)  # a hurdle's 0 has a probability
         np.testing.assert_allclose(got, p, rtol=1e-10 if p < 0.5 else 0.0, atol=1e-10)
         np.testing.assert_allclose(dist.quantile(p), q, rtol=1e-12)
 

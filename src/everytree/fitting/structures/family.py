@@ -56,9 +56,7 @@ def with_family(target: Target, rows: Rows, schema: Schema, settings: Settings) 
     return candidates[best] if means[0] - means[best] > SURE * error else candidates[0]
 
 
-def _scores(
-    structure: ForestStructure, target: Target, rows: Rows, schema: Schema, settings: Settings
-) -> FloatArray:
+def _scores(structure: ForestStructure, target: Target, rows: Rows, schema: Schema, settings: Settings) -> FloatArray:
     """(n_rows,) scores of rows by the trees that were not grown on them, small ones are better; NaN of other rows.
 
     Of whole numbers minus the log probability to round to the target, of others the CRPS: both compare distributions

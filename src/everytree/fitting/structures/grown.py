@@ -96,6 +96,8 @@ def learn_forest(grown: GrownTrees, target: Target, schema: Schema, settings: Se
     if stand_in:
         tally = _counted(rows, kept, search.first_family, schema, n_jobs, show)
     posteriors = _posteriors(kept, tally, choice, n_jobs)
+    leaves = posteriors[0]
+    choice.family.warn_about(leaves.statistics[leaves.tree.is_terminal])
     weights: Any = "evidence" if grown.weights == "evidence" else None
     if grown.weights == "stacking":
         weights = stacking_weights(predictions)

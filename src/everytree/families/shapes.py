@@ -116,8 +116,8 @@ class OfShapes(NativeFamily):
         mean = np.average(probs, axis=0, weights=amount)
         if max(mean[0], mean[-1]) > 0.5:
             warnings.warn(
-                f"the leaves favour the shape {shapes[0 if mean[0] > 0.5 else -1]:g}, at the border of those that family "
-                f"{self.name!r} has: targets may be of another family",
+                f"the leaves favour the shape {shapes[0 if mean[0] > 0.5 else -1]:g}, at the border of those that "
+                f"family {self.name!r} has: targets may be of another family",
                 UserWarning,
                 stacklevel=2,
             )

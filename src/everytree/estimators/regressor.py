@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
@@ -14,6 +15,7 @@ from everytree.base.arrays import FloatArray, check_lengths
 from everytree.base.checks import probabilities
 from everytree.estimators.availability import only_where
 from everytree.estimators.base import AFTER_ALL_TREES, MetaEstimator
+from everytree.estimators.monotone import over_grids
 from everytree.estimators.outputs import columns_to_score
 from everytree.estimators.survival import times_and_events
 from everytree.families.registry import NUMBER_FAMILIES
@@ -125,9 +127,9 @@ class Regressor(RegressorMixin, MetaEstimator):  # type: ignore[misc]
             self._warn_without("exposure")
         columns = self._columns(X, len(codes), row_data)
         if columns:
-            dist = self.model_.predictive(codes, n_jobs=self.n_jobs, **columns)
+            dist = self._distributions(codes, columns)
             return (dist.mean(), dist.std()) if return_std else dist.mean()
-        mean, variance = self.model_.moments(codes, n_jobs=self.n_jobs)
+        mean, variance = self._moments(codes)
         return (mean, np.sqrt(variance)) if return_std else mean
 
     def predictive(self, X: Any, **row_data: Any) -> Predictive:
@@ -217,9 +219,14 @@ class Regressor(RegressorMixin, MetaEstimator):  # type: ignore[misc]
     def _predicted(self, X: Table) -> FloatArray:
         codes = self._encode(X)
         columns = self._columns(X, len(codes), {})
-        if columns:
-            return np.asarray(self.model_.predictive(codes, n_jobs=self.n_jobs, **columns).mean())
-        return np.asarray(self.model_.moments(codes, n_jobs=self.n_jobs)[0])
+        return np.asarray(self._distributions(codes, columns).mean() if columns else self._moments(codes)[0])
+
+    def _moments(self, codes: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance of coded rows; the mean is monotone, where the estimator is."""
+        mean, variance = self.model_.moments(codes, n_jobs=self.n_jobs)
+        if self._axes:
+            mean = over_grids(codes, self._axes, lambda points: self.model_.moments(points, n_jobs=self.n_jobs)[0])
+        return mean, variance
 
     def _read_target(self, y: Any) -> FloatArray:
         """Return the targets of rows to score, checked."""

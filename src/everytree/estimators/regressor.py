@@ -223,6 +223,9 @@ class Regressor(RegressorMixin, MetaEstimator):  # type: ignore[misc]
 
     def _moments(self, codes: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of coded rows; the mean is monotone, where the estimator is."""
+        if self._axes and self._has_baseline:  # means of the rearranged curves
+            curves = self._distributions(codes, {})
+            return curves.mean(), curves.variance()
         mean, variance = self.model_.moments(codes, n_jobs=self.n_jobs)
         if self._axes:
             mean = over_grids(codes, self._axes, lambda points: self.model_.moments(points, n_jobs=self.n_jobs)[0])

@@ -26,8 +26,10 @@ from everytree.base.errors import ArgumentError, OverlapError
 from everytree.base.randomness import RandomSource, random_generator
 from everytree.batches.batch import Roles
 from everytree.batches.sketch import SAMPLE_ROWS
+from everytree.conformal.guarantee import Guarantee
 from everytree.estimators.availability import lacking, only_where, refuse_several_outputs
 from everytree.estimators.batches import fit_batches
+from everytree.estimators.conformal import conformal_of, set_aside, split_conformal
 from everytree.estimators.early_rows import EarlyRows
 from everytree.estimators.explaining import explanation
 from everytree.estimators.monotone import axes_of
@@ -68,17 +70,7 @@ TOO_MANY_TREES = "boosted trees are too many and too small to be drawn"
 
 
 class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
-    """An estimator around one `Fitted`.
-
-    Attributes
-    ----------
-    fitted_ : Fitted
-        Everything that was learnt.
-    structures_ : Imported or None
-        Structures imported from another library, which `fit` keeps.
-    outputs_ : list of estimators
-        Only if y had several columns: a fitted estimator for each of them.
-    """
+    """An estimator around one `Fitted`."""
 
     # Parameters that every estimator has; declared for the reader, listed by each.
     max_bins: int
@@ -98,9 +90,9 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     grows_trees: ClassVar[bool] = False
     """Whether trees are grown that do not depend on each other, so that batches and several outputs are possible."""
 
-    fitted_: Fitted
-    structures_: Imported | None = None
-    outputs_: list[Self]
+    fitted_: Fitted  # everything that was learnt
+    structures_: Imported | None = None  # structures imported from another library, which `fit` keeps
+    outputs_: list[Self]  # only if y had several columns: a fitted estimator for each of them
     _early: EarlyRows | None = None
     """The rows so far, kept as long as structures may be grown again on more of them."""
 
@@ -139,23 +131,81 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             owner = type(self).__name__  # the rest in scikit-learn's words
             raise ValueError(f"{owner} requires y to be passed, but the target y is None; or name its column in X")
         name = groups if isinstance(groups, str) else series_name(groups) or ""
+        target_name = y if isinstance(y, str) else series_name(y)
         X, given = split_off(X, {"y": y, "sample_weight": sample_weight, "groups": groups, **row_data})
         y, weight, labels = (given.pop(argument) for argument in ("y", "sample_weight", "groups"))
-        return GivenRows(X, y, weight, groups=labels, groups_name=name, row_data=given)
+        return GivenRows(X, y, weight, groups=labels, groups_name=name, target_name=target_name, row_data=given)
 
-    def _fit(self, given: GivenRows) -> Self:
-        """Fit a table in memory; a fit that fails changes nothing."""
+    def _fit(self, given: GivenRows, calibration_rows: Any = None) -> Self:
+        """Fit a table in memory, without the rows that are set aside; a fit that fails changes nothing."""
+        if calibration_rows is not None:
+            seed = getattr(self, "random_state", None)
+            rest, aside = set_aside(given, calibration_rows, seed, type(self).__name__)
+            fitted = self._fitted(rest)
+            self._keep(replace(fitted, conformal=split_conformal(self, fitted, aside)), given.X)
+            self._keep_early(None)
+            return self
         columns = output_columns(given.y) if self.grows_trees else None
         if columns is not None:
             if self.monotonic_cst is not None:
                 raise ArgumentError("monotonic_cst", "is for one output, but y has several columns")
             fit_several(self, given, columns)
             return self
-        self._check_parameters()
-        fitted = fit(given, self.target_before_fit(), self._structure_of_fit(), self._settings())
-        self._keep(self._scored(fitted, given.y), given.X)
+        self._keep(self._fitted(given), given.X)
         self._keep_early(None)
         return self
+
+    def _fitted(self, given: GivenRows) -> Fitted:
+        """Return what is learnt from a table."""
+        self._check_parameters()
+        fitted = fit(given, self.target_before_fit(), self._structure_of_fit(), self._settings())
+        return self._scored(fitted, given.y)
+
+    def conformalize(self, X: Any, y: Any = None, *, by: Any = None, groups: Any = None, **row_data: Any) -> Self:
+        """Make intervals and sets of proved coverage from rows that the model was not fitted to.
+
+        Split conformal prediction: see `guarantee_`. `predict_interval(X, coverage, guarantee="conformal")` of
+        regressors and `predict_set(X, coverage)` of classifiers then hold the target of a new row with this probability
+        at least, whatever the model, if new rows come from where these rows come from. What was there of an earlier
+        call is replaced; `fit`, `partial_fit` and `merge` remove it.
+
+        Parameters
+        ----------
+        X : (n_rows, n_features) table
+            Calibration rows. All rows of the fit are refused; a part of them is not recognised, and would break the
+            promise.
+        y : (n_rows,) array_like, or str
+            Their targets.
+        by : str or int, optional
+            A column of X: coverage then holds within each of its categories.
+        groups : (n_rows,) array_like, or str, optional
+            Rows of one group (a patient, a site) are no independent rows: one of each group, drawn at random, counts.
+        **row_data
+            Row data of the family, such as `exposure`.
+
+        Returns
+        -------
+        The estimator itself.
+
+        Examples
+        --------
+        >>> import everytree as et
+        >>> from sklearn.datasets import load_diabetes
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = et.MetaForestRegressor(n_estimators=20, random_state=0).fit(X[:250], y[:250])
+        >>> low, high = model.conformalize(X[250:350], y[250:350]).predict_interval(X[350:], guarantee="conformal").T
+        >>> print(model.guarantee_)
+        Split conformal prediction by 100 rows: a new row is covered at least as often as asked for.
+        """
+        self._check_fitted()
+        given = self._given(X, y, None, row_data, groups)
+        self.fitted_ = replace(self.fitted_, conformal=split_conformal(self, self.fitted_, given, by))
+        return self
+
+    @property
+    def guarantee_(self) -> Guarantee:
+        """The theorem behind conformal intervals and sets, and what it promises; `promised(coverage)` is a number."""
+        return conformal_of(self).guarantee
 
     def _scored(self, fitted: Fitted, y: Any) -> Fitted:
         """Return the fitted state with its out-of-bag score, where `oob_score` is set."""
@@ -257,7 +307,9 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             return self
         self.model_.update(rows.codes, rows.y, rows.weight, n_jobs=self.n_jobs, **dict[str, Any](rows.row_data))
         last_time = last_time_of(rows, fitted.last_time)
-        self.fitted_ = replace(fitted.with_batch(rows), unseen=ADDED_LATER, mean_prediction=None, last_time=last_time)
+        self.fitted_ = replace(
+            fitted.with_batch(rows), unseen=ADDED_LATER, mean_prediction=None, last_time=last_time, conformal=None
+        )
         self._keep_early(early if early is not None and early.add(given) else None)
         return self
 
@@ -316,7 +368,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             raise OverlapError(f"this {type(self).__name__} has taken back these rows already; nothing was changed")
         self.model_.forget(rows.codes, rows.y, rows.weight, n_jobs=self.n_jobs, **dict[str, Any](rows.row_data))
         without = self.fitted_.without_batch(rows)
-        self.fitted_ = replace(without, unseen=TAKEN_BACK, out_of_bag=None, mean_prediction=None)
+        self.fitted_ = replace(without, unseen=TAKEN_BACK, out_of_bag=None, mean_prediction=None, conformal=None)
         self._keep_early(None)
         return self
 
@@ -431,7 +483,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         batches = [*mine.batches, *theirs.batches]
         last_time = max((time for time in (mine.last_time, theirs.last_time) if time is not None), default=None)
         self.fitted_ = replace(
-            mine, batches=batches, unseen=ADDED_LATER, mean_prediction=None, last_time=last_time,
+            mine, batches=batches, unseen=ADDED_LATER, mean_prediction=None, last_time=last_time, conformal=None,
             is_out_of_fold=mine.is_out_of_fold or theirs.is_out_of_fold, forgotten=[*mine.forgotten, *theirs.forgotten],
         )  # fmt: skip
         self._keep_early(None)
@@ -474,7 +526,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         empty = copy.copy(self)
         empty.fitted_ = replace(
             self.fitted_, model=self.model_.without_rows(), batches=[], out_of_bag=None, unseen=NO_ROWS,
-            mean_prediction=None, last_time=None, is_out_of_fold=False, forgotten=(),
+            mean_prediction=None, last_time=None, conformal=None, is_out_of_fold=False, forgotten=(),
         )  # fmt: skip
         empty._keep_early(None)
         return empty
@@ -549,9 +601,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         if self._several:
             return np.asarray(np.mean([one.feature_importances_ for one in self._several], axis=0))
         self._check_fitted()
-        of_input = np.zeros(self.n_features_in_)
-        np.add.at(of_input, self.schema_.input_of, self.model_.feature_importances())
-        return of_input
+        return self.schema_.by_input(self.model_.feature_importances())
 
     @property
     def unseen_(self) -> Scores:
@@ -598,6 +648,10 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         # Pages stand above estimators: they are looked up when one is asked for.
         written: Path = import_module("everytree.report").write_report(self, table, path, **options)
         return written
+
+    def save(self, path: str | os.PathLike[str], **options: Any) -> None:
+        """Write the model to a file without pickle; as `everytree.save(model, path)`, which `everytree.load` reads."""
+        import_module("everytree.files").save(self, path, **options)
 
     @property
     def _several(self) -> list[Self]:
@@ -712,13 +766,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         return explanation(self, X, scale, table)
 
     def effect(
-        self,
-        column: Any,
-        table: Any,
-        *,
-        max_points: int = 40,
-        max_rows: int | None = 1000,
-        spread: float = 0.8,
+        self, column: Any, table: Any, *, max_points: int = 40, max_rows: int | None = 1000, spread: float = 0.8
     ) -> Effect:
         """The effect of a column: the average prediction of rows that all have the same value in it.
 

@@ -14,6 +14,7 @@ from sklearn.base import ClassifierMixin
 from everytree.base.arrays import FloatArray, check_lengths
 from everytree.estimators.availability import only_where, refuse_several_outputs
 from everytree.estimators.base import AFTER_ALL_TREES, MetaEstimator
+from everytree.estimators.conformal import asked_of, conformal_of
 from everytree.estimators.monotone import over_grids
 from everytree.estimators.outputs import columns_to_score, labels_of
 from everytree.fitting.given import GivenRows
@@ -36,7 +37,15 @@ class Classifier(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
     split_prior: Any = "auto"
     class_weight: ClassWeight = None
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        groups: Any = None,
+        calibration_rows: float | None = None,
+    ) -> Self:
         """Learn from a table: columns, structures, priors and statistics.
 
         Parameters
@@ -52,9 +61,13 @@ class Classifier(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
         groups : (n_rows,) array_like, or str, optional
             Rows of the same group (a patient, a site, copies of a row) are left out together where priors are chosen by
             rows that a tree was not grown on. By default, rows that repeat each other in every column.
+        calibration_rows : float or int, optional
+            Share or number of the rows (of the groups, where they are given) that are drawn at random and set aside:
+            the model is not fitted to them, and `predict_set` has proved coverage by them; see `conformalize`, which
+            takes rows that you set aside.
         """
         given = self._given(X, y, sample_weight, {}, groups)
-        return self._fit(given._replace(weight=self._weight(given.y, given.weight, is_all=True)))
+        return self._fit(given._replace(weight=self._weight(given.y, given.weight, is_all=True)), calibration_rows)
 
     @only_where("counts_rows", AFTER_ALL_TREES)
     def partial_fit(
@@ -140,6 +153,16 @@ class Classifier(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
+    def decision_function(self, X: Any) -> Any:
+        """(n_rows,) log-odds of the second of two classes; of more classes (n_rows, n_classes) their log probabilities.
+
+        Of several outputs, one array each.
+        """
+        logs = self.predict_log_proba(X)
+        if self._several:
+            return [_decision(of_output) for of_output in logs]
+        return _decision(logs)
+
     def predict(self, X: Any) -> NDArray[Any]:
         """(n_rows,) or (n_rows, n_outputs) most probable classes."""
         if self._several:
@@ -147,6 +170,24 @@ class Classifier(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
         best = self.predict_proba(X).argmax(axis=1)
         labels: NDArray[Any] = self.classes_[best]
         return labels
+
+    def predict_set(self, X: Any, coverage: float = 0.9, *, each_class: bool = False) -> NDArray[np.bool_]:
+        """(n_rows, n_classes) which classes are in a set that holds the true one with probability `coverage`.
+
+        What `guarantee_` says holds, whatever the model; it needs rows that were set aside, see `fit` and
+        `conformalize`. Classes are in the order of `classes_`. They come in from the most probable one on, the last by
+        a share of its probability that is drawn by a hash of the row; a set may be empty.
+
+        Parameters
+        ----------
+        X : (n_rows, n_features) table
+        coverage : float
+            In (0, 1).
+        each_class : bool
+            Whether the promise holds within the rows of each class, rather than over all rows.
+        """
+        X, _ = split_off(X, {})
+        return conformal_of(self).classes(asked_of(self, X, {}), coverage, each_class=each_class)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the share of rows whose most probable class is the true one; arguments as in `fit`.
@@ -216,3 +257,7 @@ class Classifier(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
         tags.classifier_tags.multi_class = True
         tags.classifier_tags.multi_label = self.grows_trees
         return tags
+
+
+def _decision(logs: FloatArray) -> FloatArray:
+    return logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs

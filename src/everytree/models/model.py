@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
@@ -26,42 +26,23 @@ from everytree.posterior.rows import Rows
 from everytree.predictive.predictive import Predictive
 from everytree.tables.code_names import CodeWords
 from everytree.tables.schema import Schema
+from everytree.trees.metatree import MetaTree
 
 Scale = Literal["prediction", "trees"]
 
 
 @dataclass(frozen=True)
 class Parts:
-    """Components of a model; one that a model does not have is None.
+    """Components of a model; one that a model does not have is None."""
 
-    Attributes
-    ----------
-    forest : Forest or None
-        Trees whose predictions are averaged.
-    additive : AdditiveTrees or None
-        Trees whose values are added to scores.
-    lined : LinedTrees or None
-        Boosted trees whose nodes are lines; their scores add to those of `additive`.
-    weight : float
-        Of the scores; the forest beside them has the rest.
-    sharpness : float
-        Of the mixture of both.
-    residuals : Forest or None
-        Model of the residuals of out-of-fold predictions; its last column is the centre.
-    centre : Schema or None
-        Of the centre as a column.
-    exact : ExactPosterior or None
-        The sum over every tree and every choice of splits.
-    """
-
-    forest: Forest | None = None
-    additive: AdditiveTrees | None = None
-    weight: float = 1.0
-    sharpness: float = 1.0
-    residuals: Forest | None = None
-    centre: Schema | None = None
-    exact: ExactPosterior | None = None
-    lined: LinedTrees | None = None
+    forest: Forest | None = None  # trees whose predictions are averaged
+    additive: AdditiveTrees | None = None  # trees whose values are added to scores
+    weight: float = 1.0  # of the scores; the forest beside them has the rest
+    sharpness: float = 1.0  # of the mixture of both
+    residuals: Forest | None = None  # model of the residuals of out-of-fold predictions; its last column is the centre
+    centre: Schema | None = None  # of the centre as a column
+    exact: ExactPosterior | None = None  # the sum over every tree and every choice of splits
+    lined: LinedTrees | None = None  # boosted trees whose nodes are lines; their scores add to those of `additive`
 
     @property
     def averaged(self) -> Forest:
@@ -71,21 +52,13 @@ class Parts:
 
 
 class Model(ABC):
-    """A fitted model, which predicts rows of codes.
+    """A fitted model, which predicts rows of codes."""
 
-    Attributes
-    ----------
-    kind : str
-        Its name in files.
-    has_contributions : bool
-        Whether predictions can be divided among the columns.
-    of_trees : str or None
-        Scale of sums over trees, where it is not that of predictions: a "score" of classes, or a "centre".
-    """
-
-    kind: ClassVar[str]
-    has_contributions: ClassVar[bool] = True
+    kind: ClassVar[str]  # its name in files
+    # scale of sums over trees, where it is not that of predictions: a "score" of classes, a "centre", a hazard
     of_trees: ClassVar[str | None] = None
+    # rows by which the mean prediction is known well enough: of 10,000, within a hundredth of a standard deviation
+    rows_of_mean: ClassVar[int] = 10_000
 
     @property
     @abstractmethod
@@ -265,6 +238,14 @@ class UpdatableModel(Model):
     @abstractmethod
     def pictured(self) -> Posterior:
         """The prunings of one tree, for pictures: of many, that of the largest evidence; the most probable of all."""
+
+
+def split_columns(trees: Sequence[MetaTree], n_features: int) -> NDArray[np.bool_]:
+    """(n_features,) columns that trees split on."""
+    asked = np.zeros(n_features, dtype=bool)
+    for tree in trees:
+        asked[tree.feature[~tree.is_terminal]] = True
+    return asked
 
 
 def scaled(gains: FloatArray) -> FloatArray:

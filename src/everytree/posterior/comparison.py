@@ -29,26 +29,16 @@ from everytree.trees.questions import TreeDistribution
 
 @dataclass(frozen=True)
 class Comparison:
-    """Whether rows of `a` and of `b` follow one law.
+    """Whether rows of `a` and of `b` follow one law."""
 
-    Attributes
-    ----------
-    log_unchanged_prob, log_prior_unchanged_prob : float
-        Logarithms of `unchanged_prob` and `prior_unchanged_prob`.
-    change_prob : (n_nodes,) float64
-        For each node of the tree that is drawn, the probability that something has changed in its region.
-    node_log_bayes_factor : (n_nodes,) float64
-        For each node of this tree, if it were a leaf: log evidence of a parameter for each set, less that of one for
-        both.
-    a, b : Posterior
-        Of the tree that is drawn: of several, the one with the largest evidence.
-    """
-
-    log_unchanged_prob: float
+    log_unchanged_prob: float  # logarithms of `unchanged_prob` and `prior_unchanged_prob`
     log_prior_unchanged_prob: float
+    # (n_nodes,): for each node of the tree that is drawn, the probability that something has changed in its region
     change_prob: FloatArray
+    # (n_nodes,): for each node of this tree, if it were a leaf: log evidence of a parameter for each set, less that of
+    # one for both
     node_log_bayes_factor: FloatArray
-    a: Posterior
+    a: Posterior  # of the tree that is drawn: of several, the one with the largest evidence
     b: Posterior
     _at_rows: Callable[[Any], FloatArray]
     _words: dict[str, Any]
@@ -96,20 +86,11 @@ class Comparison:
 
 @dataclass(frozen=True)
 class TreeChange:
-    """Sums over the prunings of one tree, in logs.
+    """Sums over the prunings of one tree, in logs."""
 
-    Attributes
-    ----------
-    log_any : float
-        Log evidence of both sets, whatever has changed.
-    log_unchanged : float
-        The part of it in which nothing has.
-    change_prob : (n_nodes,) float64
-    """
-
-    log_any: float
-    log_unchanged: float
-    change_prob: FloatArray
+    log_any: float  # log evidence of both sets, whatever has changed
+    log_unchanged: float  # the part of it in which nothing has
+    change_prob: FloatArray  # (n_nodes,)
 
 
 def compare_posteriors(

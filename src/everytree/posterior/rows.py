@@ -17,23 +17,14 @@ from everytree.tables.repeats import row_hashes
 
 @dataclass(frozen=True)
 class Rows:
-    """Coded rows.
+    """Coded rows."""
 
-    Attributes
-    ----------
-    codes : (n_rows, n_features) uint8 or uint16
-    y : (n_rows,)
-    weight : (n_rows,) float64 or None
-    row_data : mapping
-        Row data of the family, one entry per row.
-    group : (n_rows,) int64 or None
-        Numbers from 0 on, equal for rows that belong together; None where each row is its own group.
-    """
-
-    codes: NDArray[Any]
-    y: NDArray[Any]
-    weight: FloatArray | None = None
+    codes: NDArray[Any]  # (n_rows, n_features) uint8 or uint16
+    y: NDArray[Any]  # (n_rows,)
+    weight: FloatArray | None = None  # (n_rows,)
+    # row data of the family, one entry per row
     row_data: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    # (n_rows,): numbers from 0 on, equal for rows that belong together; None where each row is its own group
     group: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:

@@ -31,45 +31,25 @@ N_LEVELS = 200
 
 @dataclass(frozen=True)
 class Axis:
-    """A column in which predictions are monotone.
+    """A column in which predictions are monotone."""
 
-    Attributes
-    ----------
-    column : int
-        Of the codes.
-    sign : int
-        1 if predictions rise with it, -1 if they fall.
-    n_codes : int
-        Codes 0 .. n_codes - 1 are in the order of the values; all others stand for missing values.
-    """
-
-    column: int
-    sign: int
-    n_codes: int
+    column: int  # of the codes
+    sign: int  # 1 if predictions rise with it, -1 if they fall
+    n_codes: int  # Codes 0 .. n_codes - 1 are in the order of the values; all others stand for missing values.
 
 
 @dataclass(frozen=True)
 class Grid:
-    """The points at which rows are predicted: those of all combinations, for each set of values of the other columns.
-
-    Attributes
-    ----------
-    axes : sequence of Axis
-    codes : (n_units * n_points, n_features) codes
-        A unit is what rows with the same values in all other columns have in common.
-    row_of : (n_units,) int64
-        One of the rows of each unit.
-    unit, own : (n_rows,) int64
-        Unit of each row, and its own point among those of the unit.
-    shape : tuple of int
-        Points along each axis; the last one along an axis stands for a missing value, and is not sorted.
-    """
+    """The points at which rows are predicted: all combinations, for each set of values of the other columns."""
 
     axes: Sequence[Axis]
+    # (n_units * n_points, n_features) codes: a unit is what rows with the same values in all other columns have in
+    # common
     codes: NDArray[Any]
-    row_of: NDArray[np.int64]
-    unit: NDArray[np.int64]
+    row_of: NDArray[np.int64]  # (n_units,): one of the rows of each unit
+    unit: NDArray[np.int64]  # (n_rows,): unit of each row, and its own point among those of the unit
     own: NDArray[np.int64]
+    # points along each axis; the last one along an axis stands for a missing value, and is not sorted
     shape: tuple[int, ...]
 
     @classmethod

@@ -18,15 +18,9 @@ OF_THE_TREE = ("feature_names", "code_names", "max_depth", "max_nodes", "helps",
 
 @dataclass(frozen=True)
 class Compared:
-    """A tree to draw: its nodes by both sets of rows together, and by each alone.
+    """A tree to draw: its nodes by both sets of rows together, and by each alone."""
 
-    Attributes
-    ----------
-    both, a, b : Drawing
-        With the same nodes.
-    """
-
-    both: Drawing
+    both: Drawing  # with the same nodes
     a: Drawing
     b: Drawing
 

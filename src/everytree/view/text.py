@@ -4,13 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Container, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from everytree.base.errors import ArgumentError
+from everytree.families.categorical import Bernoulli
+from everytree.posterior.posterior import Posterior
 from everytree.predictive.restricted import time_text
-from everytree.view.describe import Drawing, DrawnNode, Outcome, amount, describe, mean_words, more, number
+from everytree.trees.pruned import PrunedTree
+from everytree.view.describe import (
+    Drawing,
+    DrawnNode,
+    Outcome,
+    amount,
+    describe,
+    mean_words,
+    more,
+    number,
+    outcome_text,
+    weight_text,
+)
 
-if TYPE_CHECKING:
-    from everytree.posterior.posterior import Posterior
+MAX_DEPTH, MAX_NODES = 10_000, 20_000
+"""Limits of a pruned tree that is written out whole."""
 
 MAX_COLUMNS = 4
 """Maximum number of classes with a column each; if there are more, the most probable class is named."""
@@ -78,6 +93,28 @@ def aligned(labels: Sequence[str], table: Sequence[Sequence[str]]) -> list[str]:
         (f"{label:<{margin}}  " + "  ".join(f"{cell:>{n}}" for cell, n in zip(row, widths, strict=False))).rstrip()
         for label, row in zip(labels, table, strict=True)
     ]
+
+
+def pruned_text(tree: PrunedTree, post: Posterior | None = None, **options: Any) -> str:
+    """One pruned tree, one line per node; with a posterior of its meta-tree also what the leaves predict."""
+    if post is not None and post.tree != tree.tree:
+        raise ArgumentError("post", "is of another meta-tree than this pruned tree")
+    shown = Posterior(tree.tree, Bernoulli()) if post is None else post
+    drawing = describe(shown, **{"max_depth": MAX_DEPTH, "max_nodes": MAX_NODES, **options})
+    return leaves_text(drawing, set(tree.leaves.tolist()), has_outcomes=post is not None)
+
+
+def leaves_text(drawing: Drawing, leaves: Container[int], *, has_outcomes: bool = True) -> str:
+    """The part of a drawing that is cut off at some nodes, with the predictions of these leaves."""
+    lines: list[str] = []
+    for lead, node in branches(drawing, leaves):
+        if node is None or (node.children and node.number not in leaves):
+            lines.append(lead if node is None else f"{lead}{node.question}?")
+            continue
+        rows, text = weight_text(node, drawing.unit), outcome_text(node.outcome, drawing.classes)
+        said = f": {text}" + (f"  ({rows})" if rows else "") if has_outcomes else ""
+        lines.append(f"{lead}leaf{said}")
+    return "\n".join(lines)
 
 
 def branches(drawing: Drawing, leaves: Container[int] = ()) -> Iterator[tuple[str, DrawnNode | None]]:

@@ -5,6 +5,7 @@
 #include "core/rows.hpp"
 #include "core/taking_away.hpp"
 #include "core/with_family.hpp"
+#include "numerics/beta_negative_binomial.hpp"
 #include "numerics/special.hpp"
 
 namespace everytree::bind {
@@ -139,6 +140,21 @@ void bind_families(nb::module_& module) {
             return over_entries(numerics::log_negative_binomial, k, shape, odds);
         },
         "k"_a, "shape"_a, "odds"_a);
+    module.def(
+        "log_beta_negative_binomial",
+        [](Numbers k, Numbers r, Numbers a, Numbers b) {
+            return over_entries(numerics::log_beta_negative_binomial, k, r, a, b);
+        },
+        "k"_a, "r"_a, "a"_a, "b"_a);
+    module.def(
+        "beta_negative_binomial_tail",
+        [](Numbers k, Numbers r, Numbers a, Numbers b, bool is_above) {
+            const auto tail = [is_above](double count, double shape, double alpha, double beta) {
+                return numerics::beta_negative_binomial_tail(count, shape, alpha, beta, is_above);
+            };
+            return over_entries(tail, k, r, a, b);
+        },
+        "k"_a, "r"_a, "a"_a, "b"_a, "is_above"_a);
     module.def("family_shape", &family_shape, "name"_a, "size"_a);
     module.def("prepare_prior", &prepare_prior, "name"_a, "size"_a, "hyper"_a);
     module.def("posterior_parameters", &posterior_parameters, "name"_a, "size"_a, "statistics"_a, "prior"_a);

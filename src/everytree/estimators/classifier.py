@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -14,12 +15,14 @@ from everytree.base.arrays import FloatArray, check_lengths
 from everytree.estimators.availability import only_where, refuse_several_outputs
 from everytree.estimators.base import AFTER_ALL_TREES, MetaEstimator
 from everytree.estimators.conformal import asked_of, conformal_of
+from everytree.estimators.monotone import over_grids
 from everytree.estimators.outputs import columns_to_score, labels_of
 from everytree.fitting.given import GivenRows
 from everytree.fitting.outputs import output_columns
 from everytree.fitting.targets.class_weight import ClassWeight, check_class_weight, weights_by_class, weights_by_classes
 from everytree.fitting.targets.classes import ClassTarget
 from everytree.fitting.targets.weights import read_weight
+from everytree.predictive.paths import predictive_of_probs
 from everytree.predictive.predictive import Predictive
 from everytree.tables.named_columns import split_off
 from everytree.tables.reading import Table
@@ -121,7 +124,7 @@ class Classifier(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
         if self._several:
             return [one.predict_proba(X) for one in self._several]
         codes = self._encode(X)
-        probs = self.model_.probs(codes, n_jobs=self.n_jobs)
+        probs = self._probs(codes)
         if self.n_classes_ == 1:  # the leaf model has two classes, and the other one never occurs
             probs = np.ones((len(codes), 1))
         return np.asarray(probs)
@@ -203,6 +206,17 @@ class Classifier(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
 
     def _predicted(self, X: Table) -> FloatArray:
         return np.asarray(self.predict_proba(X))
+
+    def _probs(self, codes: NDArray[Any]) -> FloatArray:
+        """Probabilities of coded rows; that of the second of two classes is monotone, where the estimator is."""
+        probs = partial(self.model_.probs, n_jobs=self.n_jobs)
+        if not self._axes:
+            return np.asarray(probs(codes))
+        second = over_grids(codes, self._axes, lambda points: probs(points)[:, 1])
+        return np.column_stack([1.0 - second, second])
+
+    def _distributions(self, codes: NDArray[Any], columns: Mapping[str, NDArray[Any]]) -> Predictive:
+        return predictive_of_probs(self._probs(codes)) if self._axes else super()._distributions(codes, columns)
 
     def _check_classes(self, classes: Any) -> None:
         """Raise if classes are named that are not those of the first call."""

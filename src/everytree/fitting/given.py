@@ -40,6 +40,8 @@ class Settings:
         The estimator's name, for errors.
     categorical_features, max_bins, relative_weights, n_jobs, verbose
         As in the estimators.
+    keeps_left_out : bool
+        Whether what is learnt without some of the rows is kept, for conformal prediction.
     """
 
     owner: str
@@ -48,3 +50,4 @@ class Settings:
     relative_weights: bool
     n_jobs: int | None
     verbose: int
+    keeps_left_out: bool = False

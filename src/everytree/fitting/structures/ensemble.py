@@ -23,7 +23,7 @@ from everytree.explaining.contributions import LEAST
 from everytree.fitting.given import GivenRows, Settings
 from everytree.fitting.held_out.sharpness import best_sharpness
 from everytree.fitting.held_out.unseen import UnseenRows
-from everytree.fitting.structures.boost import BoostStructure, fit_residuals, likelihood_of, link_of
+from everytree.fitting.structures.boost import BoostStructure, by_folds, fit_residuals, likelihood_of, link_of
 from everytree.fitting.structures.forest import ForestStructure
 from everytree.fitting.structures.structure import Learnt
 from everytree.fitting.targets.classes import ClassTarget
@@ -31,6 +31,7 @@ from everytree.fitting.targets.numbers import NumberTarget
 from everytree.fitting.targets.target import Target
 from everytree.models.centres import Centres, mix
 from everytree.models.mixed import MixedClasses, mix_probs
+from everytree.models.model import Model
 from everytree.posterior.forest import Forest
 from everytree.posterior.rows import Rows
 from everytree.tables.repeats import row_groups
@@ -72,9 +73,9 @@ class EnsembleStructure:
         return self._numbers(rows, target, schema, settings)
 
     def _classes(self, rows: Rows, target: ClassTarget, schema: Schema, settings: Settings) -> Learnt:
-        boosted, by_boosting, fold = self.boost.classes(rows, target, schema, settings)
+        boosted, by_boosting, fold, chain = self.boost.classes(rows, target, schema, settings)
         forest = self._learn(rows, target, schema, settings, self.forest.n_structures)
-        by_forest = self._by_others(rows, fold, target, schema, settings, lambda own, codes: own.probs(codes))
+        by_forest, others = self._by_others(rows, fold, target, schema, settings, lambda own, codes: own.probs(codes))
         by_forest = by_boosting if by_forest is None else by_forest
         known = _known(fold)
         of_row = np.ones(len(rows)) if rows.weight is None else rows.weight
@@ -101,7 +102,12 @@ class EnsembleStructure:
         for own in _each(self._parts(rows, fold, known)):
             left_out[own] = mix_probs(by_forest[own], by_boosting[own], *mixture(known & ~own))
         mixed = MixedClasses(forest, boosted, *mixture(known))
-        return Learnt(mixed, unseen=partial(UnseenRows.of_folds, left_out, rows, fold))
+
+        def without(number: int) -> MixedClasses:
+            return MixedClasses(others[number], chain(number), *mixture(known & (fold != number)))
+
+        conformal = partial(by_folds, without, fold, rows, settings, len(others)) if others else None
+        return Learnt(mixed, unseen=partial(UnseenRows.of_folds, left_out, rows, fold), left_out=conformal)
 
     def _numbers(self, rows: Rows, target: NumberTarget, schema: Schema, settings: Settings) -> Learnt:
         link = link_of(target)
@@ -110,7 +116,7 @@ class EnsembleStructure:
         boosted = self.boost.centres(rows, link, schema, settings)
         by_boosting, likelihood = boosted.left_out, likelihood_of(link, rows)
         forest = self._learn(on_scale, own, schema, settings, self.forest.n_structures)
-        mean = self._by_others(
+        mean, others = self._by_others(
             on_scale, boosted.fold, own, schema, settings, lambda own, codes: own.moments(codes)[0]
         )  # fmt: skip
         by_forest = by_boosting if mean is None else link.centre_of(mean)
@@ -133,9 +139,20 @@ class EnsembleStructure:
         for each in _each(self._parts(rows, boosted.fold, known)):
             left_out[each] = mix(by_forest[each], by_boosting[each], weight_by(known & ~each))
         centres = Centres(boosted.trees, link, forest, weight_by(known), boosted.lined)
-        return fit_residuals(
-            rows, left_out, centres, boosted.chains, target, schema, settings, self.boost.residuals(target)
-        )
+
+        def about(out_of_fold: FloatArray, centres: Centres) -> Learnt:
+            return fit_residuals(
+                rows, out_of_fold, centres, boosted.chains, target, schema, settings, self.boost.residuals(target)
+            )
+
+        def without(number: int) -> Model:
+            trees, lined = boosted.without(number)
+            is_other = boosted.fold != number
+            own = Centres(trees, link, others[number], weight_by(known & is_other), lined)
+            return about(np.where(is_other, left_out, np.nan), own).model
+
+        conformal = partial(by_folds, without, boosted.fold, rows, settings, len(others)) if others else None
+        return about(left_out, centres)._replace(left_out=conformal)
 
     def _learn(self, rows: Rows, target: Target, schema: Schema, settings: Settings, n_trees: int) -> Forest:
         structure = replace(self.forest, n_structures=n_trees)
@@ -150,27 +167,28 @@ class EnsembleStructure:
         schema: Schema,
         settings: Settings,
         predict: Callable[[Forest, NDArray[Any]], FloatArray],
-    ) -> FloatArray | None:
-        """Out-of-fold predictions by forests of the rows of all other folds; None if there is one fold.
+    ) -> tuple[FloatArray | None, list[Forest]]:
+        """Out-of-fold predictions by forests of the rows of all other folds, and these; None if there is one fold.
 
         They are NaN for rows that need not be known.
 
         Leave-one-out predictions would not do: the larger a target, the smaller is the mean of the other rows.
         """
         if not fold.any():
-            return None
+            return None, []
         n_trees = -(-self.forest.n_structures // SHARES_OF_TREES[len(rows) > ONE_FOLD_ROWS])
         quiet = replace(settings, verbose=0)
-        every = None
+        every, forests = None, []
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the forest of all rows has said it
             for number in np.unique(fold[_known(fold)]):
                 own = fold == number
                 forest = self._learn(rows.at(~own), target, schema, quiet, n_trees)
                 values = predict(forest, rows.codes[own])
+                forests.append(forest)
                 every = np.full((len(rows), *values.shape[1:]), np.nan) if every is None else every
                 every[own] = values
-        return every
+        return every, forests
 
     def _parts(self, rows: Rows, fold: NDArray[np.int64], known: NDArray[np.bool_]) -> NDArray[np.int64]:
         """(n_rows,) parts of the rows, each mixed by the others: the folds, or two parts of the one that is known."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from everytree.conformal.full import full_conformal
     from everytree.estimators import scorers as scorers
     from everytree.estimators.boost import MetaBoostClassifier, MetaBoostRegressor
+    from everytree.estimators.comparing import compare
     from everytree.estimators.ensemble import MetaEnsembleClassifier, MetaEnsembleRegressor
     from everytree.estimators.exact import ExactTreeClassifier, ExactTreeRegressor
     from everytree.estimators.forest import MetaForestClassifier, MetaForestRegressor
@@ -28,13 +29,17 @@ if TYPE_CHECKING:
         Categorical,
         Exponential,
         Family,
+        Gamma,
         Geometric,
         Histogram,
+        Hurdle,
         LinearRegression,
         LogNormal,
+        NegativeBinomial,
         Normal,
         Poisson,
         Survival,
+        Weibull,
     )
     from everytree.files import ModelFileError, load, save
     from everytree.online import OnlineForestClassifier, OnlineForestRegressor
@@ -56,10 +61,12 @@ __all__ = [
     "Exponential",
     "Family",
     "Forest",
+    "Gamma",
     "GenerativeModel",
     "Geometric",
     "GrowingPosterior",
     "Histogram",
+    "Hurdle",
     "LinearRegression",
     "LogNormal",
     "MetaBoostClassifier",
@@ -72,6 +79,7 @@ __all__ = [
     "MetaTreeClassifier",
     "MetaTreeRegressor",
     "ModelFileError",
+    "NegativeBinomial",
     "Normal",
     "OnlineForestClassifier",
     "OnlineForestRegressor",
@@ -84,6 +92,8 @@ __all__ = [
     "Schema",
     "StructureSampler",
     "Survival",
+    "Weibull",
+    "compare",
     "depth_prior",
     "from_lightgbm",
     "from_sklearn",
@@ -102,6 +112,7 @@ __all__ = [
 _HOMES = {
     "conformal.full": ("full_conformal",),
     "estimators.boost": ("MetaBoostClassifier", "MetaBoostRegressor"),
+    "estimators.comparing": ("compare",),
     "estimators.ensemble": ("MetaEnsembleClassifier", "MetaEnsembleRegressor"),
     "estimators.exact": ("ExactTreeClassifier", "ExactTreeRegressor"),
     "estimators.forest": ("MetaForestClassifier", "MetaForestRegressor"),
@@ -111,8 +122,8 @@ _HOMES = {
     "exact": ("ExactPosterior",),
     "export": ("onnx_inputs", "to_onnx", "to_tables"),
     "families": (
-        "Bernoulli", "Categorical", "Exponential", "Family", "Geometric", "Histogram", "LinearRegression", "LogNormal",
-        "Normal", "Poisson", "Survival",
+        "Bernoulli", "Categorical", "Exponential", "Family", "Gamma", "Geometric", "Histogram", "Hurdle",
+        "LinearRegression", "LogNormal", "NegativeBinomial", "Normal", "Poisson", "Survival", "Weibull",
     ),
     "files": ("ModelFileError", "load", "save"),
     "online": ("OnlineForestClassifier", "OnlineForestRegressor"),

@@ -103,6 +103,8 @@ def find_files(path: str, format: str | None = None) -> Files:
     formats = {format_by_name(file) or format for file in found}
     if len(formats) > 1 or None in formats:
         others = sorted({Path(file).suffix for file in found})
+        if {".xls", ".xlsx"} & set(others):
+            raise FilesError(f"{path!r} is an Excel file, which is not read; save the sheet as CSV or Parquet")
         raise FilesError(f"files must be all of one of {sorted(FORMATS)}, but {path!r} has {others}")
     return Files(found, _base_folder(path, has_magic), str(formats.pop()))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from enum import IntEnum
@@ -54,8 +54,9 @@ SHARES_OF_COLUMNS = (0.5, 1.0)
 N_PILOTS = 2
 """Chains that try the second prior or share of columns first; it is dropped unless they gain by it."""
 
-MIN_ERRORS_OF_SHARE = 2.5
-"""Standard errors by which all columns must predict the left-out rows of all chains better to be chosen."""
+MIN_ERRORS = 2.5
+"""Standard errors by which all columns, or more of them, must predict the left-out rows of all chains better to be
+chosen."""
 
 HARDLY_NOISE = 0.1
 """Share of the loss without any column above which the second is not tried."""
@@ -280,7 +281,7 @@ def boost(
     n_groups = len(rows) if rows.group is None else int(rows.group.max()) + 1
     n_chains = max(1, min(rule.n_chains, n_groups))
     fold = folds(likelihood.order, rows.group, n_chains, rng)
-    roles = [_roles(fold == chain, likelihood.order, rows.group, rng) for chain in range(n_chains)]
+    roles = [roles_of(fold == chain, likelihood.order, rows.group, rng) for chain in range(n_chains)]
     seeds = rng.integers(2**62, size=n_chains).tolist()
     columns = [drawn_columns(len(n_codes), either, seed) for seed in seeds]
     booster = _kernels.booster(
@@ -386,13 +387,15 @@ def boost(
 
     n_steps = [own["n_steps"] if factor > 0.0 else 0 for own, *_ in runs]
     split_prior = float(np.median([own.split_prior for own in runs]))
-    gains = _gains(runs, len(n_codes)) if factor > 0.0 else np.zeros(len(n_codes))
+    gains = np.zeros(len(n_codes))
+    if factor > 0.0:
+        gains = np.mean([gains_of(own, len(n_codes)) for own, *_ in runs], axis=0)
     chains, lined = [trees(own) for own, *_ in runs], [each for own, *_ in runs for each in lines(own)]
     left_out = departure * of_fold[fold][:, None]
     return Boosted(chains, factor, fold, base, left_out, n_steps, split_prior, gains, lined, chain_without)
 
 
-def _roles(
+def roles_of(
     is_left_out: NDArray[np.bool_], order_by: FloatArray, group: NDArray[np.int64] | None, rng: np.random.Generator
 ) -> NDArray[np.int64]:
     """(n_rows,) the role of each row in a chain; only of rows that it does not leave out some are drawn to stop it."""
@@ -452,12 +455,13 @@ def all_clearly_gain(gains: Sequence[FloatArray], share: float) -> list[bool]:
     share : float
         Of independent rows among all.
     """
-    found = []
-    for k in (*range(len(gains)), None):
-        gain = np.concatenate(_of_others(gains, k))
-        error = gain.std() / np.sqrt(max(len(gain) * share, 1.0))
-        found.append(bool(gain.mean() > MIN_ERRORS_OF_SHARE * error))
-    return found
+    others = [np.concatenate(_of_others(gains, k)) for k in (*range(len(gains)), None)]
+    return [clearly_gain(gain, share) for gain in others]
+
+
+def clearly_gain(gain: FloatArray, share: float) -> bool:
+    """Whether rows clearly gain on average, if this share of them is independent."""
+    return bool(gain.mean() > MIN_ERRORS * gain.std() / np.sqrt(max(len(gain) * share, 1.0)))
 
 
 def _of_others(gains: Sequence[FloatArray], fold: int | None) -> list[FloatArray]:
@@ -491,13 +495,10 @@ def _factors(
     )  # fmt: skip
 
 
-def _gains(runs: Sequence[_Run], n_columns: int) -> FloatArray:
-    """(n_columns,) gain by the splits on each column, and by its slopes, on average over the chains."""
-    gains = np.zeros(n_columns)
-    for own, *_ in runs:
-        lined = own["lined"]
-        for trees in (own, lined):
-            is_split = trees["feature"] >= 0
-            gains += np.bincount(trees["feature"][is_split], trees["gain"][is_split], n_columns)
-        gains += np.bincount(lined["columns"], lined["gain_of_line"], n_columns)
-    return gains / len(runs)
+def gains_of(chain: Mapping[str, Any], n_columns: int) -> FloatArray:
+    """(n_columns,) gain by the splits of a chain on each column, and by its slopes."""
+    gains, lined = np.zeros(n_columns), chain["lined"]
+    for trees in (chain, lined):
+        is_split = trees["feature"] >= 0
+        gains += np.bincount(trees["feature"][is_split], trees["gain"][is_split], n_columns)
+    return gains + np.bincount(lined["columns"], lined["gain_of_line"], n_columns)

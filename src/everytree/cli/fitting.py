@@ -158,7 +158,7 @@ class TargetSummary:
     def kind(self, wanted: Wanted, roles: TableRoles) -> str:
         """Whether targets are classes or numbers: as told, or as the options or the values have it."""
         for option, families in families_with().items():
-            if getattr(roles, option) is not None and wanted.family not in families:
+            if getattr(roles, option) is not None and wanted.family not in ("auto", *families):
                 known = " or ".join(families)
                 raise UserError(f"--{option} is for --family {known}, but --family is {wanted.family or 'normal'}")
         if wanted.kind != "auto":
@@ -217,7 +217,7 @@ def _check_options(kind: str, wanted: Wanted, roles: TableRoles) -> None:
         raise UserError("--groups is for models that leave rows out; --model exact leaves none out")
     if wanted.empty and not estimator.counts_rows:
         raise UserError(f"--empty is for models that count rows; --model {structure} has no structures without rows")
-    if kind == "number" and not estimator.counts_rows and (wanted.family or "normal") not in boosted_families():
+    if kind == "number" and not estimator.counts_rows and wanted.family not in (None, "auto", *boosted_families()):
         known = ", ".join(boosted_families())
         raise UserError(f"--family {wanted.family} cannot be boosted; --model {structure} takes {known}")
 

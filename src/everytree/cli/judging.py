@@ -37,17 +37,17 @@ def report_file(
     if groups is not None:
         file = replace(file, roles=replace(file.roles, groups=groups))
     if table is None:
-        page, note = report_page(file.model, target_name=file.roles.target), ""
+        page, note = report_page(file.model, target_name=file.roles.target, progress=how.progress), ""
     else:
         source = open_rows(file, table, how)
         rows = rows_that_fit(source, say)
         is_new = not refit and _is_new(file, source)
         labels = _groups(file, rows, is_told=groups is not None)
         try:
-            page = _judged_page(file, rows, labels, is_new)
+            page = _judged_page(file, rows, labels, is_new, how.progress)
         except OverlapError:  # the same rows in another file
             is_new = False
-            page = _judged_page(file, rows, labels, is_new)
+            page = _judged_page(file, rows, labels, is_new, how.progress)
         note = _said(rows, is_new)
     replace_whole(out, [page.text.encode("utf-8")])
     say(f"{out}: {number_of(Path(out).stat().st_size, 'byte')}{note}")
@@ -67,7 +67,7 @@ def _groups(file: ModelFile, rows: TableRows, *, is_told: bool) -> Any:
     return rows.values(name, "groups") if name and (is_told or name in rows.columns) else None
 
 
-def _judged_page(file: ModelFile, rows: TableRows, groups: Any, is_new: bool) -> Page:
+def _judged_page(file: ModelFile, rows: TableRows, groups: Any, is_new: bool, progress: bool) -> Page:
     roles = file.roles
     assert roles.target is not None
     y = rows.targets(roles.target)
@@ -77,7 +77,7 @@ def _judged_page(file: ModelFile, rows: TableRows, groups: Any, is_new: bool) ->
     with rows.reporting_errors(**roles.by_argument):
         return report_page(
             file.model, X, target=y, held_out=is_new, sample_weight=weight, groups=groups, target_name=roles.target,
-            places=rows.drawn, **columns,
+            places=rows.drawn, progress=progress, **columns,
         )  # fmt: skip
 
 

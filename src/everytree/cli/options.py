@@ -9,9 +9,6 @@ from typing import Annotated, Any, Literal
 
 import typer
 
-Families = Literal["normal", "lognormal", "poisson", "exponential", "geometric", "linear", "survival", "histogram"]
-"""Those of `families.registry`, which takes long to import: a test compares the two."""
-
 Structure = Literal["forest", "boost", "ensemble", "tree", "exact", "sampled"]
 """Those of `estimators.registry`, which takes long to import: a test compares the two."""
 
@@ -22,6 +19,15 @@ def _check_jobs(jobs: int | None) -> int | None:
     if jobs is not None and jobs < 1 and jobs != -1:
         raise typer.BadParameter(f"must be a number of threads from 1 on, or -1 for all, but is {jobs}")
     return jobs
+
+
+def _check_family(family: str | None) -> str | None:
+    if family is not None:
+        from everytree.families.registry import NUMBER_FAMILIES  # takes long to import
+
+        if family not in ("auto", *NUMBER_FAMILIES):
+            raise typer.BadParameter(f"must be auto or one of {', '.join(NUMBER_FAMILIES)}, but is {family}")
+    return family
 
 
 def _print_version(wanted: bool) -> None:
@@ -125,7 +131,10 @@ MaxFeatures = Annotated[
         help="Columns that a split is chosen from: a number, a share such as 0.5, sqrt, log2 or all.",
     ),
 ]  # fmt: skip
-Family = Annotated[Families | None, typer.Option(help="Distribution of numbers in a leaf; normal by default.")]
+Family = Annotated[
+    str | None,
+    typer.Option(callback=_check_family, help="Distribution of numbers in a leaf, such as poisson; normal by default."),
+]
 Trees = Annotated[int | None, typer.Option(metavar="NUMBER", min=1, help="Trees of the forest; 100 by default.")]
 
 

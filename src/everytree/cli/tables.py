@@ -42,6 +42,8 @@ PARTS_IN_LIMIT = 16
 """Parts of a table that the memory it may take has room for: several are there at once, with what is made of them."""
 NAMES = tuple(dict.fromkeys(FORMATS.values()))
 
+EXCEL = (".xls", ".xlsx", ".xlsm", ".xlsb")
+
 START = 1 << 16
 """Bytes at the start of a text by which its delimiter is found."""
 THOUSANDS = re.compile(rb"-?[1-9]\d{0,2},\d{3}")
@@ -259,6 +261,8 @@ def format_of(path: str, given: str | None) -> str:
     """The format by the suffix of a name, else the one given."""
     plain = path[: -len(COMPRESSED)] if is_compressed(path) else path
     told = FORMATS.get(Path(plain).suffix.lower()) or given or ("csv" if path == STREAM else None)
+    if told is None and Path(plain).suffix.lower() in EXCEL:
+        raise UserError(f"{path}: Excel files are not read; save the sheet as CSV")
     if told is None:
         raise UserError(
             f"{path or repr(path)}: the name has no known suffix; give the format by --format {'|'.join(NAMES)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal, Self
 
@@ -14,6 +15,7 @@ from everytree.estimators.availability import only_where, refuse_several_outputs
 from everytree.estimators.base import AFTER_ALL_TREES, MetaEstimator
 from everytree.estimators.conformal import asked_of, conformal_of
 from everytree.estimators.outputs import columns_to_score, labels_of
+from everytree.fitting.given import GivenRows
 from everytree.fitting.outputs import output_columns
 from everytree.fitting.targets.class_weight import ClassWeight, check_class_weight, weights_by_class, weights_by_classes
 from everytree.fitting.targets.classes import ClassTarget
@@ -95,8 +97,7 @@ class Classifier(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
             Whether rows may count twice: a later batch with the same rows as an earlier one, in any order, is refused
             otherwise. See `merge` for how they are recognised.
         """
-        given = self._given(X, y, sample_weight, {}, groups)
-        given = given._replace(weight=self._weight(given.y, given.weight, is_all=False))
+        given = self._weighted(self._given(X, y, sample_weight, {}, groups))
         if not self.__sklearn_is_fitted__():
             target = self.target_before_fit()
             return self._fit_first(given, target if classes is None else replace(target, classes=np.unique(classes)))
@@ -150,6 +151,16 @@ class Classifier(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
+    def decision_function(self, X: Any) -> Any:
+        """(n_rows,) log-odds of the second of two classes; of more classes (n_rows, n_classes) their log probabilities.
+
+        Of several outputs, one array each.
+        """
+        logs = self.predict_log_proba(X)
+        if self._several:
+            return [_decision(of_output) for of_output in logs]
+        return _decision(logs)
+
     def predict(self, X: Any) -> NDArray[Any]:
         """(n_rows,) or (n_rows, n_outputs) most probable classes."""
         if self._several:
@@ -199,6 +210,13 @@ class Classifier(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
         if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             raise ValueError(f"classes is {classes!r}, but the first call had {self.classes_.tolist()}")
 
+    def _given_later(self, X: Any, y: Any, weight: Any, row_data: Mapping[str, Any], groups: Any = None) -> GivenRows:
+        return self._weighted(super()._given_later(X, y, weight, row_data, groups))
+
+    def _weighted(self, given: GivenRows) -> GivenRows:
+        """Rows after the first, their weights multiplied by those of their classes."""
+        return given._replace(weight=self._weight(given.y, given.weight, is_all=False))
+
     def _weight(self, y: Any, sample_weight: Any, *, is_all: bool) -> Any:
         """Return the weights of rows, multiplied by those of their classes."""
         if not is_all:
@@ -226,3 +244,7 @@ class Classifier(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
         tags.classifier_tags.multi_class = True
         tags.classifier_tags.multi_label = self.grows_trees
         return tags
+
+
+def _decision(logs: FloatArray) -> FloatArray:
+    return logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs

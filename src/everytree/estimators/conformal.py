@@ -57,7 +57,7 @@ def set_aside(given: GivenRows, calibration_rows: Any, random_state: Any, owner:
     is_aside = np.isin(np.arange(len(y)) if group is None else group, rng.permutation(units)[:n_aside])
     if weight is not None:
         is_aside &= weight > 0.0
-    return _rows_of(given, y, ~is_aside, owner), _rows_of(given, y, is_aside, owner)._replace(weight=None)
+    return _rows_of(given, ~is_aside, owner), _rows_of(given, is_aside, owner)._replace(weight=None)
 
 
 def check_left_out(given: GivenRows) -> None:
@@ -85,16 +85,10 @@ def _number_aside(calibration_rows: Any, n_units: int, units: str) -> int:
     raise ArgumentError("calibration_rows", f"{must}, but is {calibration_rows!r}")
 
 
-def _rows_of(given: GivenRows, y: NDArray[Any], which: NDArray[np.bool_], owner: str) -> GivenRows:
+def _rows_of(given: GivenRows, which: NDArray[np.bool_], owner: str) -> GivenRows:
     """Some of the rows."""
     rows = np.flatnonzero(which)
-
-    def some(values: Any) -> Any:
-        return None if values is None else as_labels(values)[rows]
-
-    row_data = {name: some(values) for name, values in given.row_data.items()}
-    X = read_table(given.X, owner).at(rows)
-    return GivenRows(X, y[rows], some(given.weight), row_data, some(given.groups), given.groups_name)
+    return given.at(rows)._replace(X=read_table(given.X, owner).at(rows))
 
 
 def split_conformal(model: Any, fitted: Fitted, given: GivenRows, by: Any = None) -> SplitConformal:

@@ -17,9 +17,11 @@ from everytree.estimators.availability import only_where
 from everytree.estimators.base import AFTER_ALL_TREES, MetaEstimator
 from everytree.estimators.conformal import asked_of, conformal_of
 from everytree.estimators.outputs import columns_to_score
-from everytree.estimators.survival import times_and_events
-from everytree.families.registry import NUMBER_FAMILIES
+from everytree.estimators.survival import NO_INTERVALS, times_and_events
+from everytree.families.registry import NUMBER_FAMILIES, families_of_targets
 from everytree.fitting.given import GivenRows
+from everytree.fitting.structures.on_baseline import OnBaseline
+from everytree.fitting.structures.structure import Structure
 from everytree.fitting.targets.numbers import NumberTarget
 from everytree.fitting.targets.weights import read_weight
 from everytree.predictive.predictive import Predictive
@@ -63,9 +65,9 @@ class Regressor(RegressorMixin, MetaEstimator):  # type: ignore[misc]
         sample_weight : (n_rows,) array_like, or str, optional
             A row of weight 0 counts as absent. This and what follows may be the name of a column of X.
         exposure : (n_rows,) array_like, or str, optional
-            With `family="poisson"`: the time or size over which each count was taken.
+            With families "poisson" and "negative_binomial": the time or size over which each count was taken.
         censored : (n_rows,) array_like of bool, or str, optional
-            With families "exponential" and "survival": whether the time is only known to exceed y.
+            With families "exponential", "weibull" and "survival": whether the time is only known to exceed y.
         event : (n_rows,) array_like of bool, or str, optional
             The opposite of `censored`: whether the event was seen. Give one of the two.
         entry : (n_rows,) array_like, or str, optional
@@ -112,7 +114,7 @@ class Regressor(RegressorMixin, MetaEstimator):  # type: ignore[misc]
     def _of_inputs(self, name: str) -> FloatArray:
         attributes = self._learnt().target.attributes()
         if name not in attributes:
-            raise AttributeError(f"{name} is for leaves that are lines, but family is {self.family!r}")
+            raise AttributeError(f"{name} is for leaves that are lines, but family is {self.family_!r}")
         values: FloatArray = attributes[name]
         return values
 
@@ -216,7 +218,7 @@ class Regressor(RegressorMixin, MetaEstimator):  # type: ignore[misc]
             return float(np.mean([one.score(X, own, sample_weight, **row_data) for one, own in pairs]))
         self._check_fitted()
         given = self._given(X, y, sample_weight, row_data, None)
-        if NUMBER_FAMILIES[self.family].is_scored_by_log:
+        if self.fitted_.target.leaves.is_scored_by_log:
             scores = self.log_scores(given.X, given.y, **dict[str, Any](given.row_data))
             return float(np.average(scores, weights=read_weight(given.weight, len(scores))))
         target = self._read_target(given.y)
@@ -224,20 +226,32 @@ class Regressor(RegressorMixin, MetaEstimator):  # type: ignore[misc]
         predicted = self.predict(given.X, exposure=row_data.get("exposure"))
         return float(r2_score(target, predicted, sample_weight=given.weight))
 
+    @property
+    def family_(self) -> str:
+        """The leaf model: `family`, or the one that was chosen where that is "auto"."""
+        name: str = self._learnt().target.family
+        return name
+
     # ---- implementation ---------------------------------------------------------------------------------------------
 
     def _given(self, X: Any, y: Any, sample_weight: Any, row_data: Mapping[str, Any], groups: Any) -> GivenRows:
         if isinstance(y, np.ndarray) and y.dtype.names is not None:
             y, row_data = times_and_events(y, row_data)
+        if self._predicts_curves and np.ndim(y) == 2 and np.shape(y)[1] > 1:
+            raise ArgumentError("y", f"has {np.shape(y)[1]} columns, but must be one time for each row; {NO_INTERVALS}")
         return super()._given(X, y, sample_weight, row_data, groups)
 
     @property
-    def _has_baseline(self) -> bool:
-        """Whether a baseline hazard is fitted before trees are grown."""
-        return self.family in NUMBER_FAMILIES and NUMBER_FAMILIES[self.family].needs_baseline
+    def _predicts_curves(self) -> bool:
+        """Whether predictions are curves over time, for which trees are grown in a way of their own."""
+        return self.family in NUMBER_FAMILIES and NUMBER_FAMILIES[self.family].predicts_curves
+
+    def _on_baseline(self, structure: Structure) -> Structure:
+        """The structure, of positions on a baseline hazard where there is one."""
+        return OnBaseline(structure) if self._predicts_curves else structure
 
     def target_before_fit(self) -> NumberTarget:
-        return NumberTarget(type(self).__name__, self.family, self.prior, self.split_prior)
+        return NumberTarget(type(self).__name__, self.family, self.prior, self.split_prior, families_of_targets())
 
     def _predicted(self, X: Table) -> FloatArray:
         codes = self._encode(X)

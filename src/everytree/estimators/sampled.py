@@ -31,7 +31,7 @@ class _Sampled(MetaEstimator):
     random_state: Any = parameter(rules.RANDOM_STATE, default=None)
     verbose: int = parameter(rules.VERBOSE, default=0)
 
-    model_kinds = ("forest",)
+    model_kinds = ("forest", "survival")
 
     def _structure(self) -> SampledStructure:
         return SampledStructure(
@@ -80,5 +80,8 @@ class SampledTreeClassifier(_Sampled, Classifier):
 class SampledTreeRegressor(_Sampled, Regressor):
     """The posterior average over the structures of one tree, drawn by `StructureSampler`, for numbers."""
 
-    family: str = parameter(rules.PLAIN_FAMILY, default="normal")
+    family: str = parameter(rules.FAMILY, default="normal")
     prior: Any = parameter(rules.GIVEN_PRIOR, default="auto")
+
+    def _structure(self) -> Any:
+        return self._on_baseline(super()._structure())

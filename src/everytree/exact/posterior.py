@@ -49,6 +49,9 @@ MAX_REGIONS = 2**31 - 1
 """Maximum number of regions in a level: their indices are 32 bits wide."""
 
 
+LeafValues = Callable[[FloatArray], FloatArray]
+"""From the statistics (n_leaves, n_statistics) of leaves to their values (n_leaves, n_values)."""
+
 Continuation = Callable[[list[NDArray[np.int64]]], ArrayLike]
 """From the rows of regions to the log evidence of a model of each."""
 
@@ -259,7 +262,7 @@ class ExactPosterior:
         self._rows, self.n_rows = rows, len(rows[0])
         self._bounds, self._n_regions, self._engine, self._given = bounds, n_regions, engine, given
         self.centre = self._overall_mean(rows[1])
-        self._tables: dict[bool, Tables] = {}
+        self._tables: dict[tuple[bool, str], Tables] = {}
         self._leaf_regions: dict[bool, Leaves] = {}
         self._summary: dict[str, Any] | None = None
         self._of_trees: tuple[float, float] | None = None
@@ -597,30 +600,32 @@ class ExactPosterior:
                 "regions, with the weights of `continued`"
             )
 
-    def sums_of_leaves(self, X: ArrayLike) -> FloatArray:
+    def sums_of_leaves(self, X: ArrayLike, values_of: LeafValues | None = None) -> FloatArray:
         """(n_rows, n_values) probability times value of the leaves that hold a row, those of a continuation left out.
 
-        Values are probabilities of classes; for numbers 1, the mean less `centre` and the mean square about it.
+        Values are those of `values_of`; by default probabilities of classes, and for numbers 1, the mean less `centre`
+        and the mean square about it.
         """
         self._check_fitted()
         codes, jobs = self._read_codes(X, known=False), resolve_n_jobs(self.n_jobs)
         unknown = self._columns.has_unknown(codes)
-        tables = self.tabulated(False)
+        tables = self.tabulated(False, values_of)
         sums, left_out = tables.look_up(codes, jobs), tables.left_out
         if unknown.any():
-            tables = self.tabulated(True)
+            tables = self.tabulated(True, values_of)
             sums[unknown], left_out = tables.look_up(codes[unknown], jobs), max(left_out, tables.left_out)
         self._limits.warn_of(left_out, self.target_truncation)
         return sums
 
-    def tabulated(self, with_unknown: bool) -> Tables:
-        """Tables for rows whose codes are all known, or for the others."""
-        if with_unknown not in self._tables:
-            self._tables[with_unknown] = tabulate(
-                self.engine(), self.family.n_statistics, self._values, self._columns, self.target_truncation,
-                with_unknown, self._limits, resolve_n_jobs(self.n_jobs),
+    def tabulated(self, with_unknown: bool, values_of: LeafValues | None = None) -> Tables:
+        """Tables for rows whose codes are all known, or for the others; kept by the name of the values."""
+        key = with_unknown, "" if values_of is None else values_of.__name__
+        if key not in self._tables:
+            self._tables[key] = tabulate(
+                self.engine(), self.family.n_statistics, values_of or self._values, self._columns,
+                self.target_truncation, with_unknown, self._limits, resolve_n_jobs(self.n_jobs),
             )  # fmt: skip
-        return self._tables[with_unknown]
+        return self._tables[key]
 
     def leaf_regions(self, with_unknown: bool) -> Leaves:
         if with_unknown not in self._leaf_regions:

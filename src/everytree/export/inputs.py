@@ -37,7 +37,8 @@ def inputs_of(schema: Schema) -> list[Input]:
     known = schema.input_names
     readers: list[list[int]] = [[] for _ in range(schema.n_inputs)]
     for k, place in enumerate(schema.input_of.tolist()):
-        readers[place].append(k)
+        if schema.columns[k].formula is None:
+            readers[place].append(k)
     found = []
     for place, own in enumerate(readers):
         name = f"x{place}" if known is None else known[place]

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from everytree.base.errors import ArgumentError
 from everytree.boosting.lines import LinedTrees
 from everytree.explaining.contributions import LEAST
 from everytree.export.averaged import AveragedTrees
@@ -83,7 +84,12 @@ def _about_centre(graph: Graph, trees: SummedTrees, centre: str, table: str) -> 
     as_column = graph.add("Unsqueeze", centre, graph.constant(np.array([1])))
     mean, variance = _moments(graph, trees.residuals, graph.add("Concat", table, as_column, axis=1))
     if not link.sign:
-        return graph.add("Add", centre, mean), variance
+        return graph.add("Add", centre, mean) if link.is_moved else mean, variance
+    if link.in_exposure and not link.noise_is_mean:
+        raise ArgumentError(
+            "family", f"is {trees.family!r}: no table has how the variance of such counts grows with their mean, so "
+            "that boosted ones cannot be exported; a forest of them can"
+        )  # fmt: skip
     scale = graph.add("Exp", graph.add("Neg", centre) if link.sign < 0 else centre)
     of_noise = None
     if link.in_exposure:  # the noise of counts grows as their mean does, the rest as its square

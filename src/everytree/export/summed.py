@@ -52,7 +52,7 @@ class SummedTrees(ReadBySchema):
         Of the columns that the trees split on; `inputs(X)` is a table as they read it, `feature_names` are their names.
     classes : (n_classes,) array or None
     family : str or None
-        Of numbers: "normal", "lognormal", "poisson" or "exponential".
+        Of numbers: that of the estimator, such as "normal".
     residuals : AveragedTrees or None
     forest : AveragedTrees or None
         Of an ensemble.
@@ -126,7 +126,7 @@ def summed_trees(model: Any) -> SummedTrees:
     residuals = family = None
     if parts.residuals is not None:
         residuals = averaged_trees(model, parts.residuals, with_centre(schema, parts.centre))
-        family = parts.residuals.family.kernel
+        family = parts.residuals.family.name
     trees = boosted_tables(parts.additive, schema)
     base = parts.additive.base
     if classes is not None and len(classes) == 1:  # trees have two classes, and the other one never occurs

@@ -29,11 +29,20 @@ class Link(ABC):
         Whether trees that average targets see their logarithms.
     in_exposure : bool
         Whether leaves see the centre as a factor of the exposure.
+    noise_is_mean : bool
+        Whether the variance of a target given its leaf's parameters is the mean, as that of Poisson counts is.
+    is_moved : bool
+        Whether distributions are moved by the centre. If not, it is a column of the trees of the leaves and no more.
+    forest_family : str
+        Family of the forest whose means ensembles mix with boosted centres; that of the targets where it is empty.
     """
 
     sign: ClassVar[int] = 0
     averages_logs: ClassVar[bool] = False
     in_exposure: ClassVar[bool] = False
+    noise_is_mean: ClassVar[bool] = False
+    is_moved: ClassVar[bool] = True
+    forest_family: ClassVar[str] = ""
 
     @abstractmethod
     def likelihood(self, y: FloatArray, row_data: RowData) -> tuple[str, FloatArray, FloatArray | None]:
@@ -71,11 +80,25 @@ class Added(Link):
         return centre, np.ones(len(centre))
 
 
+class AsColumn(Link):
+    """y is near c; leaves see y itself, in trees that have c as a column."""
+
+    is_moved = False
+    forest_family = "normal"
+
+    def likelihood(self, y: FloatArray, row_data: RowData) -> tuple[str, FloatArray, FloatArray | None]:
+        return "squared", y, None
+
+    def to_leaf(self, y: FloatArray, centre: FloatArray) -> FloatArray:
+        return y
+
+
 class AddedToLogarithm(Link):
     """y = exp(c) times residual."""
 
     sign = 1
     averages_logs = True
+    forest_family = "normal"
 
     def likelihood(self, y: FloatArray, row_data: RowData) -> tuple[str, FloatArray, FloatArray | None]:
         return "squared", np.log(y), None
@@ -86,6 +109,8 @@ class LogRateOfCounts(Link):
 
     sign = 1
     in_exposure = True
+    noise_is_mean = True
+    is_moved = False
 
     def likelihood(self, y: FloatArray, row_data: RowData) -> tuple[str, FloatArray, FloatArray | None]:
         return "rate", y, row_data.get("exposure")
@@ -95,6 +120,12 @@ class LogRateOfCounts(Link):
 
     def row_data_of_leaf(self, row_data: RowData, centre: FloatArray) -> dict[str, NDArray[Any]]:
         return {**row_data, "exposure": row_data.get("exposure", np.ones(len(centre))) * np.exp(centre)}
+
+
+class LogRateOfOverdispersedCounts(LogRateOfCounts):
+    """The same for counts that vary more than their mean."""
+
+    noise_is_mean = False
 
 
 class LogRateOfTimes(Link):

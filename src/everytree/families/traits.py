@@ -50,6 +50,7 @@ class Support:
 
 REAL_LINE = Support("a finite number")
 COUNTS = Support("counts from 0 on", 0.0, is_whole=True)
+POSITIVE = Support("positive", 0.0, is_open=True)
 TIMES = Support("times from 0 on", 0.0, needs_some_above=True)
 
 
@@ -84,7 +85,11 @@ EXPOSURE = RowColumn(
     "every exposure is taken to be 1",
 )
 CENSORED = RowColumn(
-    "censored", "0 or 1", lambda values: np.isin(values, (0.0, 1.0)), "every target is taken for an event", "event"
+    "censored",
+    "0 or 1 (make it so by a comparison, such as column == 2)",
+    lambda values: np.isin(values, (0.0, 1.0)),
+    "every target is taken for an event",
+    "event",
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -56,6 +57,8 @@ class Fitted:
         Of the tree that pictures show: whether its splits help rows on which they were not chosen.
     groups : str or None
         Name of the groups that rows of `fit` came in, empty where they had no name; None without groups.
+    target_name : str or None
+        Name of the targets of `fit`; None where they had none.
     mean_prediction : (n_classes or 1,) float64 or None
         Of the rows of `fit`, from which explanations start; None where it follows from the trees, or is not known any
         more since rows were added.
@@ -63,6 +66,11 @@ class Fitted:
         The longest time that was seen, where some were cut short.
     conformal : Conformal or None
         What makes intervals and sets of proved coverage; None where no rows were set aside for it.
+    is_out_of_fold : bool
+        Whether the rows of `fit` were counted by codes or hazards that the targets of other rows gave them, so that
+        they would not be counted in the same way as later rows.
+    forgotten : list of str
+        Digests of batches that were counted and taken back.
     """
 
     target: Target
@@ -77,9 +85,12 @@ class Fitted:
     unseen: Scores | NoScores = GROWN_ON_ALL
     helpful: HelpfulSplits | None = None
     groups: str | None = None
+    target_name: str | None = None
     mean_prediction: FloatArray | None = None
     last_time: float | None = None
     conformal: Conformal | None = None
+    is_out_of_fold: bool = False
+    forgotten: Sequence[str] = ()
 
     @classmethod
     def of(
@@ -105,11 +116,28 @@ class Fitted:
     def with_batch(self, rows: Rows) -> Fitted:
         """Add the digest of one more batch that was counted; its rows are coded as those of later batches."""
         digest = rows.batch_digest(MIN_DIGEST_ROWS)
-        return self if digest is None else replace(self, batches=[*self.batches, digest])
+        if digest is None:
+            return self
+        forgotten = [one for one in self.forgotten if one != digest]
+        return replace(self, batches=[*self.batches, digest], forgotten=forgotten)
+
+    def without_batch(self, rows: Rows) -> Fitted:
+        """Note that a batch was taken back, so that it can be counted again, and not be taken back twice."""
+        digest = rows.batch_digest(MIN_DIGEST_ROWS)
+        if digest is None:
+            return self
+        batches = list(self.batches)
+        if digest in batches:
+            batches.remove(digest)
+        return replace(self, batches=batches, forgotten=[*self.forgotten, digest])
 
     def has_counted(self, rows: Rows) -> bool:
         """Whether these rows are one of the batches that were counted, in any order."""
         return rows.batch_digest(MIN_DIGEST_ROWS) in self.batches
+
+    def has_forgotten(self, rows: Rows) -> bool:
+        """Whether these rows are one of the batches that were taken back, and were not counted since."""
+        return rows.batch_digest(MIN_DIGEST_ROWS) in self.forgotten and not self.has_counted(rows)
 
 
 def code_more_rows(given: GivenRows, fitted: Fitted, settings: Settings, only: NDArray[np.bool_] | None = None) -> Rows:

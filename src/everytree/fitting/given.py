@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 
 class GivenRows(NamedTuple):
     """Rows as a user gives them.
@@ -20,6 +23,8 @@ class GivenRows(NamedTuple):
     groups : (n_rows,) array_like or None
     groups_name : str
         Of the column of groups; empty where they have none.
+    target_name : str or None
+        Of the column of targets; None where they have none.
     """
 
     X: Any
@@ -28,6 +33,14 @@ class GivenRows(NamedTuple):
     row_data: Mapping[str, Any] = {}
     groups: Any = None
     groups_name: str = ""
+    target_name: str | None = None
+
+    def at(self, rows: NDArray[np.int64]) -> GivenRows:
+        """Some of the rows, all but their table."""
+        row_data = {name: _at(values, rows) for name, values in self.row_data.items()}
+        return self._replace(
+            y=_at(self.y, rows), weight=_at(self.weight, rows), row_data=row_data, groups=_at(self.groups, rows)
+        )
 
 
 @dataclass(frozen=True)
@@ -51,3 +64,7 @@ class Settings:
     n_jobs: int | None
     verbose: int
     keeps_left_out: bool = False
+
+
+def _at(values: Any, rows: NDArray[np.int64]) -> Any:
+    return None if values is None else np.asarray(values)[rows]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -78,6 +78,12 @@ def count_placed(tree: MetaTree, family: NativeFamily, ends: NDArray[np.int32], 
     return statistics
 
 
+def recounted(post: Posterior, rows: Rows) -> Posterior:
+    """The posterior of these rows alone, with the tree and the priors of another one. All codes are known to it."""
+    statistics = count_placed(post.tree, post.family, post.tree.route(rows.codes, n_jobs=1), rows)
+    return Posterior.from_counts(post.tree, post.family, post.split_prior_argument, statistics, len(rows))
+
+
 def _add_rows(
     engine: _kernels.Forest,
     family: NativeFamily,
@@ -96,6 +102,20 @@ def _add_rows(
     )  # fmt: skip
     if not add(X, y, sample_weight, extra):
         add(*readable(X, y, sample_weight), extra)
+
+
+class Counts(Protocol):
+    """The rows of any number of batches, as sufficient statistics."""
+
+    @property
+    def n_rows(self) -> NDArray[np.int64]: ...
+    def update(
+        self, X: Any, y: Any, sample_weight: Any = None, *, n_jobs: int | None = None, **row_data: Any
+    ) -> Self: ...
+    def tally(self) -> Tally: ...
+    def add(self, tally: Tally) -> Self: ...
+    def empty(self) -> Self: ...
+    def digest(self) -> str: ...
 
 
 class ForestCounts:

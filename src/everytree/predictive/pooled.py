@@ -181,7 +181,7 @@ class PooledPredictive(Predictive):
         self._pool = pool
         self._ends = ends
         self._n_jobs = n_jobs
-        has_power = pool.family.has_classes or pool.family.has_cells
+        has_power = pool.family.is_sharpened_by_power
         self._power = sharpness if has_power else 1.0  # exponent of the shares of classes or cells
         self._sharpness = 1.0 if has_power else sharpness
         self._mean: FloatArray | None = None
@@ -280,9 +280,10 @@ class PooledPredictive(Predictive):
         rows = self._pool.predictive(self._ends[block], row_data)
         if not sharp:
             return rows
-        if self._pool.family.has_cells:
+        family = self._pool.family
+        if family.is_sharpened_by_power and not family.has_classes:
             return rows.powered(self._power)
-        return rows if self._power == 1.0 else path_of_each(self._pool.family, sharpened(rows.probs(), self._power))
+        return rows if self._power == 1.0 else path_of_each(family, sharpened(rows.probs(), self._power))
 
 
 def _columns(grid: FloatArray, rows: slice | NDArray[np.int64]) -> FloatArray:

@@ -53,7 +53,7 @@ class Words:
         inputs = [one_line(name) for name in names]
         return cls(
             inputs,
-            [inputs[k] for k in schema.input_of],
+            [one_line(words) for words in schema.feature_words],
             model.model_.words_of_codes(schema),
             [one_line(label) for label in getattr(model, "classes_", ())],
             model.fitted_.last_time,

@@ -77,10 +77,21 @@ class Baseline:
         positions = np.interp(hazard, np.append(0.0, hazard[ends]), np.arange(n_cells + 1.0))
         return cls(times, positions, lengths)
 
-    def is_same(self, other: Baseline) -> bool:
-        """Whether two baselines are equal, so that what was counted by them may be added."""
+    def check_same(self, other: Baseline) -> None:
+        """Raise unless two baselines are equal, so that what was counted by them may be added."""
         mine, theirs = ((each.times, each.positions, each.lengths) for each in (self, other))
-        return all(np.array_equal(a, b) for a, b in zip(mine, theirs, strict=True))
+        if not all(np.array_equal(a, b) for a, b in zip(mine, theirs, strict=True)):
+            raise ValueError("other has another baseline hazard; models to merge come from one blank()")
+
+    def hazard(self) -> FloatArray:
+        """(n_knots,) what the hazard has accumulated to at the knots."""
+        upto = np.append(0.0, np.cumsum(self.lengths))
+        return np.asarray(np.interp(self.positions, np.arange(len(upto)), upto))
+
+    def hazard_between(self, start: FloatArray, end: FloatArray) -> FloatArray:
+        """(n_rows,) what the hazard accumulates to from one time to another."""
+        times, hazard = np.append(0.0, self.times), np.append(0.0, self.hazard())
+        return np.asarray(np.interp(end, times, hazard) - np.interp(start, times, hazard))
 
     def position(self, time: FloatArray) -> FloatArray:
         """(n_rows,) where times are among the cells; those after the last event at its place."""

@@ -15,6 +15,7 @@ from everytree.base.arrays import LARGEST_CODE, check_lengths
 from everytree.base.checks import refuse_no_weight, row_weights
 from everytree.base.errors import ArgumentError, ArgumentTypeError, ChangedColumnError
 from everytree.tables.cutting import cut_points
+from everytree.tables.formulas import Formula
 from everytree.tables.reading import Kind, Label, Values, label_numbers, number_labels, refuse_infinity
 from everytree.tables.texts import TextRule, as_numbers
 
@@ -65,6 +66,8 @@ class Column:
     hashed : (int, int) or None
         Seed and number of a tree of an online forest: text stands for a number from 0 to 1, the position that its hash
         has in this tree, so that no categories are listed. None in all other columns.
+    formula : Formula or None
+        How the numbers follow from those of two other columns of the schema; None where the column reads an input.
     """
 
     name: str | None
@@ -79,6 +82,7 @@ class Column:
     new_code: int = -1
     text: TextRule | None = None
     hashed: tuple[int, int] | None = None
+    formula: Formula | None = None
 
     def __post_init__(self) -> None:
         if not (self.name is None or isinstance(self.name, str)):
@@ -121,6 +125,11 @@ class Column:
             and all(type(number) is int and 0 <= number < 2**63 for number in hashed)
         ):  # fmt: skip
             raise ValueError(f"hashed of {label} must be seed and tree, of a numeric column, but is {self.hashed!r}")
+        formula = None if self.formula is None else Formula(*self.formula)
+        if formula is not None:
+            formula.check(label)
+            if self.kind != "numeric" or groups or self.single or (self.source, self.text, hashed) != (None,) * 3:
+                raise ValueError(f"{label} has a formula: it must be numeric, and read no input")
         most = LARGEST_CODE if self.kind == "categorical" else LARGEST_CODE + 1
         if (max(groups) + 1 if groups else n_values) > most:
             what = f"{max(groups) + 1} groups" if groups else f"{len(categories)} categories"
@@ -134,6 +143,7 @@ class Column:
         object.__setattr__(self, "pooled", bool(self.pooled))
         object.__setattr__(self, "new_code", new_code)
         object.__setattr__(self, "hashed", hashed)
+        object.__setattr__(self, "formula", formula)
 
     @property
     def n_codes(self) -> int:
@@ -153,11 +163,12 @@ class Column:
             "name": self.name, "kind": self.kind, "cuts": self.cuts.tolist(), "categories": list(self.categories),
             "has_missing": self.has_missing, "single": self.single, "source": self.source, "groups": list(self.groups),
             "pooled": self.pooled, "new_code": self.new_code, "text": self.text, "hashed": self.hashed,
+            "formula": self.formula,
         }  # fmt: skip
 
     def _key(self) -> tuple[Any, ...]:
         types = tuple(map(type, self.categories))
-        numbers = (self.cuts.tobytes(), self.single, self.text, self.hashed)
+        numbers = (self.cuts.tobytes(), self.single, self.text, self.hashed, self.formula)
         groups = (self.groups, self.pooled, self.new_code)
         return self.name, self.kind, numbers, self.categories, types, self.has_missing, self.source, groups
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -223,6 +223,25 @@ def describe(
     scale = _scale(outcomes, post.family.support.lowest)
     n_left_out = int(np.sum(~tree.is_terminal)) - _n_splits(tree, is_leaf)
     return Drawing(tuple(nodes), classes, unit, scale, helps is not None, n_left_out)
+
+
+def with_rows_of(
+    drawing: Drawing,
+    post: Posterior,
+    *,
+    class_names: Sequence[Any] | None = None,
+    last_time: float | None = None,
+    baseline: Any = None,
+    **row_data: Any,
+) -> Drawing:
+    """The same nodes, with the weights and predictions of another posterior over the same meta-tree."""
+    order = np.array([node.number for node in drawing.nodes])
+    seen = post.family.at(order).seen(post.statistics[order])
+    outcomes, classes = _outcomes(post, order, class_names, row_data, last_time, baseline)
+    weights = [None] * len(order) if seen is None else list(map(float, seen[0]))
+    each = zip(drawing.nodes, weights, outcomes, strict=True)
+    nodes = tuple(replace(node, weight=weight, outcome=outcome) for node, weight, outcome in each)
+    return replace(drawing, nodes=nodes, classes=classes)
 
 
 # ---- choice of nodes ------------------------------------------------------------------------------------------------

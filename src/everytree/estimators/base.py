@@ -378,7 +378,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             raise OverlapError(f"this {type(self).__name__} has taken back these rows already; nothing was changed")
         self.model_.forget(rows.codes, rows.y, rows.weight, n_jobs=self.n_jobs, **dict[str, Any](rows.row_data))
         without = self.fitted_.without_batch(rows)
-        self.fitted_ = replace(without, unseen=TAKEN_BACK, out_of_bag=None, mean_prediction=None)
+        self.fitted_ = replace(without, unseen=TAKEN_BACK, out_of_bag=None, mean_prediction=None, conformal=None)
         self._keep_early(None)
         return self
 

@@ -14,7 +14,6 @@ from everytree.conformal.conformal import Asked
 from everytree.conformal.folds import plus_interval
 from everytree.conformal.scores import centre_and_scale, random_shares, ranked_scores
 from everytree.fitting.held_out.unseen import UnseenRows
-from everytree.fitting.structures import boost, ensemble
 from everytree.predictive.pooled import sharpened
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
@@ -144,22 +143,21 @@ def test_fold_sets_by_the_definition_of_cv_plus(kind, each_class):
     np.testing.assert_array_equal(model.predict_set(X_new, 0.7, each_class=each_class), literal)
 
 
-@pytest.mark.parametrize(("module", "kind"), [(boost, et.MetaBoostClassifier), (ensemble, et.MetaEnsembleClassifier)])
-def test_models_without_a_fold_say_what_was_said_of_it(module, kind, monkeypatch):
-    """By the chain, or the chain and the forest, that left the fold out while the model was fitted."""
+def test_chains_without_a_fold_say_what_was_said_of_it(monkeypatch):
+    """While the model was fitted, by the chain that left the fold out."""
     seen: dict[str, Any] = {}
-    with monkeypatch.context() as patch:
-        patch.setattr(module, "by_folds", lambda without, fold, *more: seen.update(without=without, rows=more[0]))
-        patch.setattr(UnseenRows, "of_folds", lambda probs, rows, fold: seen.update(probs=probs, fold=fold))
-        with pytest.raises(AttributeError):  # of_folds gives nothing back
-            kind(random_state=0).fit(*table(rng_for("said"), 90, "classes"))
-        model = kind(random_state=0)
-        patch.setattr("everytree.fitting.fitted.scores_of", lambda *_: None)
-        model.fit(*table(rng_for("said"), 90, "classes"), calibration_rows="left_out")
-    for number in range(5):
+    X, y = table(rng_for("said"), 90, "classes")
+    scored = UnseenRows.of_folds
+
+    def kept(probs: Any, rows: Any, fold: Any) -> Any:
+        seen.update(probs=probs, rows=rows, fold=fold)
+        return scored(probs, rows, fold)
+
+    monkeypatch.setattr(UnseenRows, "of_folds", kept)
+    models = et.MetaBoostClassifier(random_state=0).fit(X, y, calibration_rows="left_out").fitted_.conformal.models
+    for number, model in enumerate(models):
         own = seen["fold"] == number
-        said = seen["without"](number).probs(seen["rows"].codes[own])
-        np.testing.assert_allclose(said, seen["probs"][own], rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(model.probs(seen["rows"].codes[own]), seen["probs"][own], rtol=1e-9, atol=1e-12)
 
 
 def test_trees_without_a_fold_count_the_other_rows():

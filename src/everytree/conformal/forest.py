@@ -33,7 +33,7 @@ MAX_ROWS = 1000
 MAX_VALUES = 4000
 """Of many classes there are fewer of these rows, so many times the number of classes at most."""
 
-ROWS_AT_ONCE = 128
+ROWS_AT_ONCE = 512
 """New rows for which memory is taken at a time."""
 
 SHARED = (
@@ -236,18 +236,18 @@ class TreeWithout:
 
     def at(self, codes: NDArray[Any]) -> FloatArray:
         """(n_rows, n_new, n_values) of new rows, without each of the rows."""
-        new = paths_of(self.post.tree, self.post.tree.route(codes))
+        ends, which = np.unique(self.post.tree.route(codes), return_inverse=True)
+        new = paths_of(self.post.tree, ends)
         rest, length = self._rest(new), (new >= 0).sum(axis=1)
-        depth = min(new.shape[1], self.path.shape[1])
         shared = np.zeros((len(self.path), len(new)), dtype=np.int64)
-        for level in range(depth):  # padding is never shared
+        for level in range(min(new.shape[1], self.path.shape[1])):  # padding is never shared
             shared += (self.path[:, level, None] == new[None, :, level]) & (new[None, :, level] >= 0)
         row, column = np.arange(len(self.path))[:, None], np.arange(len(new))[None, :]
         last = shared - 1
-        ends = (length[None, :] == shared)[:, :, None]
-        beyond = np.where(ends, self.values[row, last], rest[column, np.minimum(shared, new.shape[1] - 1)])
+        is_end = (length[None, :] == shared)[:, :, None]
+        beyond = np.where(is_end, self.values[row, last], rest[column, np.minimum(shared, new.shape[1] - 1)])
         found: FloatArray = self.stopped[row, last] + self.goes_on[row, last][:, :, None] * beyond
-        return found
+        return found[:, which]
 
     def _rest(self, new: NDArray[np.int64]) -> FloatArray:
         """(n_new, depth, n_values) what is said of new rows from each node of their paths on."""

@@ -29,7 +29,7 @@ from everytree.batches.sketch import SAMPLE_ROWS
 from everytree.conformal.guarantee import Guarantee
 from everytree.estimators.availability import lacking, only_where, refuse_several_outputs
 from everytree.estimators.batches import fit_batches
-from everytree.estimators.conformal import conformal_of, set_aside, split_conformal
+from everytree.estimators.conformal import LEFT_OUT, check_left_out, conformal_of, set_aside, split_conformal
 from everytree.estimators.early_rows import EarlyRows
 from everytree.estimators.explaining import explanation
 from everytree.estimators.monotone import axes_of
@@ -138,6 +138,11 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _fit(self, given: GivenRows, calibration_rows: Any = None) -> Self:
         """Fit a table in memory, without the rows that are set aside; a fit that fails changes nothing."""
+        if calibration_rows == LEFT_OUT:
+            check_left_out(given)
+            self._keep(self._fitted(given, keeps_left_out=True), given.X)
+            self._keep_early(None)
+            return self
         if calibration_rows is not None:
             seed = getattr(self, "random_state", None)
             rest, aside = set_aside(given, calibration_rows, seed, type(self).__name__)
@@ -155,10 +160,11 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         self._keep_early(None)
         return self
 
-    def _fitted(self, given: GivenRows) -> Fitted:
+    def _fitted(self, given: GivenRows, *, keeps_left_out: bool = False) -> Fitted:
         """Return what is learnt from a table."""
         self._check_parameters()
-        fitted = fit(given, self.target_before_fit(), self._structure_of_fit(), self._settings())
+        settings = replace(self._settings(), keeps_left_out=keeps_left_out)
+        fitted = fit(given, self.target_before_fit(), self._structure_of_fit(), settings)
         return self._scored(fitted, given.y)
 
     def conformalize(self, X: Any, y: Any = None, *, by: Any = None, groups: Any = None, **row_data: Any) -> Self:

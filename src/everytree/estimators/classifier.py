@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +44,7 @@ class Classifier(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
         sample_weight: Any = None,
         *,
         groups: Any = None,
-        calibration_rows: float | None = None,
+        calibration_rows: float | Literal["left_out"] | None = None,
     ) -> Self:
         """Learn from a table: columns, structures, priors and statistics.
 
@@ -61,10 +61,11 @@ class Classifier(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
         groups : (n_rows,) array_like, or str, optional
             Rows of the same group (a patient, a site, copies of a row) are left out together where priors are chosen by
             rows that a tree was not grown on. By default, rows that repeat each other in every column.
-        calibration_rows : float or int, optional
+        calibration_rows : float, int or "left_out", optional
             Share or number of the rows (of the groups, where they are given) that are drawn at random and set aside:
             the model is not fitted to them, and `predict_set` has proved coverage by them; see `conformalize`, which
-            takes rows that you set aside.
+            takes rows that you set aside. "left_out" sets none aside: sets are made by the trees or chains that left
+            rows out while the model was fitted, with a weaker promise, which `guarantee_` says.
         """
         given = self._given(X, y, sample_weight, {}, groups)
         return self._fit(given._replace(weight=self._weight(given.y, given.weight, is_all=True)), calibration_rows)

@@ -51,7 +51,7 @@ class Regressor(RegressorMixin, MetaEstimator):  # type: ignore[misc]
         event: Any = None,
         entry: Any = None,
         groups: Any = None,
-        calibration_rows: float | None = None,
+        calibration_rows: float | Literal["left_out"] | None = None,
     ) -> Self:
         """Learn from a table: columns, structures, priors and statistics.
 
@@ -76,7 +76,7 @@ class Regressor(RegressorMixin, MetaEstimator):  # type: ignore[misc]
             With `family="survival"`: the time from which on the row was observed, before y; 0 by default.
         groups : (n_rows,) array_like, or str, optional
             As in `MetaForestClassifier.fit`.
-        calibration_rows : float or int, optional
+        calibration_rows : float, int or "left_out", optional
             As in `MetaForestClassifier.fit`, for `predict_interval` with `guarantee="conformal"`.
         """
         row_data = {"exposure": exposure, "censored": censored, "event": event, "entry": entry}
@@ -174,7 +174,8 @@ class Regressor(RegressorMixin, MetaEstimator):  # type: ignore[misc]
         if guarantee != "conformal":
             raise ArgumentError("guarantee", f"must be None or 'conformal', but is {guarantee!r}")
         X, row_data = split_off(X, {"exposure": exposure})
-        return conformal_of(self).interval(asked_of(self, X, row_data), coverage)
+        ends = conformal_of(self).interval(asked_of(self, X, row_data), coverage)
+        return np.asarray(np.maximum(ends, self.model_.family.support.lowest))
 
     def log_scores(
         self, X: Any, y: Any, *, exposure: Any = None, censored: Any = None, event: Any = None, entry: Any = None

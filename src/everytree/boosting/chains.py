@@ -170,6 +170,8 @@ class Likelihood(NamedTuple):
             return np.asarray(
                 (1.0 if self.exposure is None else self.exposure) * np.exp(scores[:, 0]) - self.y * scores[:, 0]
             )
+        if scores.shape[1] == 1:
+            return np.logaddexp(0.0, np.where(self.y > 0.5, -scores[:, 0], scores[:, 0]))
         wide = class_scores(scores)
         return np.asarray(logsumexp(wide, axis=1) - wide[np.arange(len(wide)), self.y.astype(np.int64)])
 

@@ -24,8 +24,7 @@ def problem(kind: str, seed: int = 0, n_rows: int = 60) -> tuple[dict[str, Any],
     """A table of codes with points, and its targets."""
     rng = np.random.default_rng(seed)
     n_columns = 12 if kind == "wide" else 3
-    if kind == "few rows":
-        n_rows = 9
+    n_rows = {"few rows": 9, "counts": 150}.get(kind, n_rows)
     codes = rng.integers(0, 6, (n_rows, n_columns)).astype(np.uint8)
     points = [np.sort(rng.normal(size=6)) for _ in range(n_columns)]
     if kind == "collinear":
@@ -135,7 +134,7 @@ def test_points_must_fit():
     with pytest.raises(ValueError, match="one entry for each code"):
         _kernels.booster(**given, points=np.zeros(5))
     with pytest.raises(ValueError, match="for the losses 'squared' and 'rate'"):
-        _kernels.booster(**given | {"loss": "logit", "y": np.sign(given["y"])}, points=np.concatenate(points))
+        _kernels.booster(**given | {"loss": "logit", "y": (given["y"] > 0.0).astype(float)}, points=np.concatenate(points))
 
 
 # ---- points ---------------------------------------------------------------------------------------------------------

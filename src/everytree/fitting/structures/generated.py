@@ -30,7 +30,7 @@ N_COLUMNS = 6
 """Columns of numbers that are combined: those of the largest gains."""
 
 
-MOST_FORMULAS = 16
+MOST_FORMULAS = 24
 """Formulas that are kept: those of the largest gains in the chains that tried them."""
 
 

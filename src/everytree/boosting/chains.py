@@ -251,7 +251,7 @@ def boost(
     all rows, for the number of steps that was best for the rows it had set aside. With more rows there are more steps,
     by the square root. A table of fewer groups than chains has as many chains as groups.
 
-    With `points`, those of the codes of each column, nodes may be lines; for the loss "squared".
+    With `points`, those of the codes of each column, nodes may be lines; for the losses of `NUMBERS`.
 
     `factors` are those to try by which the average of the chains may go farther, or less far, from their base.
     """

@@ -327,7 +327,7 @@ GENERATE = Rule(
 LINES_OF_BOOSTED = Rule(
     "bool",
     """Whether nodes of boosted trees are lines in columns of numbers where their evidence is larger than that of a
-    constant; families "normal" and "lognormal" only. A model with lines is not exported as plain trees.""",
+    constant. A model with lines is not exported as plain trees.""",
     flag,
 )
 SPLIT_PRIOR_OF_BOOSTED = Rule(

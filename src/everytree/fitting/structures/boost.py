@@ -16,7 +16,7 @@ from sklearn.utils import check_random_state
 from everytree.base.arrays import FloatArray
 from everytree.base.checks import resolve_n_jobs
 from everytree.base.progress import Progress
-from everytree.boosting.chains import SHARED, Boosted, BoostRule, Likelihood, boost, class_scores
+from everytree.boosting.chains import NUMBERS, SHARED, Boosted, BoostRule, Likelihood, boost, class_scores
 from everytree.boosting.lines import LinedTrees, points_of_codes
 from everytree.boosting.scales import FLATTENED, KEPT, SHARPENED
 from everytree.boosting.trees import AdditiveTrees
@@ -177,7 +177,7 @@ class BoostStructure:
         return replace(self.rule, max_features=1.0) if schema.n_features <= FEW_COLUMNS else self.rule
 
     def _has_lines(self, likelihood: Likelihood) -> bool:
-        return self.lines and likelihood.loss == "squared"
+        return self.lines and likelihood.loss in NUMBERS
 
     def _boost(
         self, rows: Rows, likelihood: Likelihood, schema: Schema, settings: Settings, factors: FloatArray

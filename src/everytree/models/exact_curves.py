@@ -103,6 +103,10 @@ class ExactCurves(UpdatableModel):
         self.exact.merge(other.exact)
         return self
 
+    def take_away(self, other: Self) -> Self:
+        self.exact.take_away(other.exact)
+        return self
+
     def without_rows(self) -> ExactCurves:
         return ExactCurves(self.exact.without_rows(), self.hazard)
 

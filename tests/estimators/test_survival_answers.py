@@ -1,4 +1,4 @@
-"""Survival curves of every estimator: explanations, exported graphs, batches, exact sums and boosting, by slow twins."""
+"""Survival curves of every estimator: explanations, graphs, batches, exact sums and boosting, by slow twins."""
 
 from __future__ import annotations
 

@@ -75,6 +75,10 @@ def _number_or_function(name: str, value: Any) -> None:
         raise ArgumentError(name, f"must be 'auto', a number or a function of depth, but is {value!r}")
 
 
+def _boosted_family(name: str, value: Any) -> None:
+    one_of(boosted_families())(name, value)
+
+
 def _prior(name: str, value: Any) -> None:
     if not (isinstance(value, dict) or is_auto(value)):
         raise ArgumentError(name, f"must be 'auto' or a dict of parameters, but is {value!r}")
@@ -189,7 +193,7 @@ BOOSTED_FAMILY = Rule(
     """Of the targets about their centres: what boosting predicts is the mean of a normal, the mean of the logarithm of
     a lognormal, or the logarithm of the rate of a Poisson count, of an exponential time or of the events of a survival
     curve.""",
-    one_of(boosted_families()),
+    _boosted_family,
 )
 PRIOR = Rule(
     '"auto" or dict',

@@ -152,6 +152,11 @@ DENSITIES = {
 }
 
 
+HAVE_LINKS = [name for name, family in NUMBER_FAMILIES.items() if family.link is not None]
+LINKED = list({type(NUMBER_FAMILIES[name].link): name for name in reversed(HAVE_LINKS)}.values())[::-1]
+"""The first family of each link."""
+
+
 def rows_of(family: str) -> Rows:
     rng = rng_for("links", family)
     y = {
@@ -163,9 +168,6 @@ def rows_of(family: str) -> Rows:
     }  # fmt: skip
     row_data = {name: np.asarray(values, dtype=float) for name, values in data.get(family, {}).items()}
     return Rows(np.zeros((20, 1), dtype=np.uint8), y, None, row_data)
-
-
-LINKED = [name for name, family in NUMBER_FAMILIES.items() if family.link is not None]
 
 
 @pytest.mark.parametrize("family", LINKED)

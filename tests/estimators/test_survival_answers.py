@@ -1,4 +1,4 @@
-"""Survival curves of every estimator: explanations, graphs, batches, exact sums and boosting, by slow twins."""
+"""Survival curves of every estimator beside slow twins: explanations, graphs, batches, exact sums and boosting."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_graphs_have_the_curves_at_given_times(name):
         assert [one.name for one in graph.graph.output] == ["survival"]
         session = ort.InferenceSession(graph.SerializeToString(), providers=["CPUExecutionProvider"])
         rows = pd.concat([new, X.iloc[:30]])
-        (found,) = session.run(None, et.onnx_inputs(model, rows))
+        (found,) = session.run(None, et.export.onnx_inputs(model, rows))
         np.testing.assert_allclose(found, model.predictive(rows).sf(np.array(times)[:, None]).T, atol=1e-12)
 
 
@@ -132,7 +132,7 @@ def test_times_of_graphs_are_checked():
     with pytest.raises(ValueError, match=r"times.*survival curves"):
         et.to_onnx(et.MetaTreeRegressor(random_state=0).fit(X, y), [1.0])
     with pytest.raises(ValueError, match="survival curves"):
-        et.to_tables(model)
+        et.export.to_tables(model)
 
 
 # ---- files, shards, batches -----------------------------------------------------------------------------------------

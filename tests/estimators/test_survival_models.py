@@ -214,5 +214,5 @@ def test_what_there_is_not_is_refused_by_name():
     with pytest.raises(ValueError, match="weights"):
         made(et.MetaForestRegressor, weights="stacking").fit(X, y, **data)
     with pytest.raises(ValueError, match="survival curves"):
-        et.to_tables(model)
+        et.export.to_tables(model)
     assert model.effect(0, X).mean.shape[0] > 1

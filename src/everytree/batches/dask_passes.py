@@ -31,20 +31,11 @@ MERGED_TOGETHER = 8
 
 @dataclass
 class DaskPasses:
-    """Passes over partitions.
-
-    Parameters
-    ----------
-    parts : Partitions
-    owner : str
-        Who asks, for the wording of errors.
-    n_jobs : int, optional
-        Threads of each task.
-    """
+    """Passes over partitions."""
 
     parts: Partitions
-    owner: str
-    n_jobs: int | None = None
+    owner: str  # who asks, for the wording of errors
+    n_jobs: int | None = None  # threads of each task
     n_rows: tuple[int, ...] = ()
 
     def sketch(

@@ -50,33 +50,18 @@ def count_rows(counts: Counts, rows: Rows, n_jobs: int | None) -> None:
 
 @dataclass
 class BatchPasses:
-    """Passes over one source, and whether it is still the same in the second.
-
-    Parameters
-    ----------
-    source : Source
-    roles : Roles
-    owner : str
-        Who asks, for the wording of errors.
-    n_jobs : int, optional
-        Threads of the second pass; the first one's work is little beside reading.
-    show : bool
-        Whether progress is shown.
-    """
+    """Passes over one source, and whether it is still the same in the second."""
 
     source: Source
     roles: Roles
-    owner: str
-    n_jobs: int | None = None
-    show: bool = False
+    owner: str  # who asks, for the wording of errors
+    n_jobs: int | None = None  # threads of the second pass; the first one's work is little beside reading
+    show: bool = False  # whether progress is shown
     n_rows: int = 0
     _mark: Mark = ()
 
     def sketch(
-        self,
-        sketch: SchemaSketch,
-        scan_labels: Callable[[Batch], Labels],
-        note: Callable[[Labels], object],
+        self, sketch: SchemaSketch, scan_labels: Callable[[Batch], Labels], note: Callable[[Labels], object]
     ) -> SchemaSketch:
         """Pass one."""
         self._mark = self.source.mark()

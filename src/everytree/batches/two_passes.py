@@ -49,7 +49,9 @@ def count_all(passes: Passes, fitted: Fitted, settings: Settings, rule: RowSampl
     if counted is not None:
         posts = model.parts.averaged.posteriors
         counts.add(Tally([post.statistics for post in posts], np.array([post.n_rows for post in posts])))
-    return replace(fitted, model=model.counted(counts), batches=[counts.digest()], mean_prediction=None)
+    return replace(
+        fitted, model=model.counted(counts), batches=[counts.digest()], mean_prediction=None, is_out_of_fold=False
+    )
 
 
 def rows_and_features(

@@ -12,6 +12,7 @@ from everytree.estimators.classifier import Classifier
 from everytree.estimators.parameters import Auto, CategoricalFeatures, estimator, parameter
 from everytree.estimators.regressor import Regressor
 from everytree.estimators.survival import boosted_survival
+from everytree.families.registry import boosted_families
 from everytree.fitting.structures.boost import BoostStructure
 from everytree.fitting.targets.class_weight import ClassWeight
 from everytree.fitting.targets.numbers import NumberTarget
@@ -31,6 +32,7 @@ class _Boost(MetaEstimator):
     max_features: float | Auto = parameter(rules.COLUMNS_OF_BOOSTED, default="auto")
     split_prior: float | Auto = parameter(rules.SPLIT_PRIOR_OF_BOOSTED, default="auto")
     n_iter_no_change: int | Auto = parameter(rules.N_ITER_NO_CHANGE, default="auto")
+    generate: Literal["auto"] | None = parameter(rules.GENERATE, default="auto")
     max_bins: int = parameter(rules.MAX_BINS, default=255)
     categorical_features: CategoricalFeatures = parameter(rules.CATEGORICAL_FEATURES, default="from_dtype")
     relative_weights: bool = parameter(rules.RELATIVE_WEIGHTS, default=False)
@@ -54,7 +56,9 @@ class _Boost(MetaEstimator):
         )  # fmt: skip
         is_calibrated = getattr(self, "calibration", "auto") == "auto"  # the forest of residuals calibrates numbers
         n_residual_trees, lines = int(getattr(self, "n_residual_trees", 0)), bool(getattr(self, "lines", False))
-        return BoostStructure(rule, self.random_state, is_calibrated, n_residual_trees, lines)
+        return BoostStructure(
+            rule, self.random_state, is_calibrated, n_residual_trees, lines, self.generate is not None
+        )
 
     @property
     def n_iter_(self) -> int:
@@ -111,8 +115,8 @@ class MetaBoostRegressor(_Boost, Regressor):
 
     def _structure(self) -> Any:
         own = super()._structure()
-        return boosted_survival(own, 0, own.n_residual_trees) if self._has_baseline else own
+        return boosted_survival(own, 0, own.n_residual_trees) if self._predicts_curves else own
 
     def target_before_fit(self) -> NumberTarget:
         # The forest of residuals chooses its priors itself.
-        return NumberTarget(type(self).__name__, self.family, "auto", "auto")
+        return NumberTarget(type(self).__name__, self.family, "auto", "auto", boosted_families())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from everytree.base.checks import is_auto
 from everytree.boosting.chains import BoostRule
@@ -26,6 +26,7 @@ class _Ensemble(MetaEstimator):
     n_estimators: int = parameter(rules.N_ESTIMATORS, default=100, kw_only=False)
     max_iter: int = parameter(rules.MAX_ITER, default=1000)
     learning_rate: float | Auto = parameter(rules.LEARNING_RATE, default="auto")
+    generate: Literal["auto"] | None = parameter(rules.GENERATE, default="auto")
     max_bins: int = parameter(rules.MAX_BINS, default=255)
     categorical_features: CategoricalFeatures = parameter(rules.CATEGORICAL_FEATURES, default="from_dtype")
     relative_weights: bool = parameter(rules.RELATIVE_WEIGHTS, default=False)
@@ -44,7 +45,9 @@ class _Ensemble(MetaEstimator):
             int(self.n_estimators), self.random_state, "tempered", is_sharpened, Growth(), widens_leaves=True
         )
         n_residual_trees, lines = int(getattr(self, "n_residual_trees", 0)), bool(getattr(self, "lines", False))
-        boost = BoostStructure(rule, self.random_state, True, n_residual_trees, lines)  # these two are for numbers
+        boost = BoostStructure(  # trees of residuals and lines are for numbers
+            rule, self.random_state, True, n_residual_trees, lines, self.generate is not None
+        )
         return EnsembleStructure(forest, boost)
 
     @property
@@ -102,6 +105,6 @@ class MetaEnsembleRegressor(_Ensemble, Regressor):
 
     def _structure(self) -> Any:
         own = super()._structure()
-        if not self._has_baseline:
+        if not self._predicts_curves:
             return own
         return boosted_survival(own.boost, own.forest.n_structures, own.boost.n_residual_trees)

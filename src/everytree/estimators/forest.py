@@ -226,7 +226,7 @@ class MetaForestRegressor(_Forest, Regressor):
     prior: Any = parameter(rules.PRIOR, default="auto")
 
     def _structure(self) -> Any:
-        if not self._has_baseline:
+        if not self._predicts_curves:
             return super()._structure()
         growth = growth_of(
             self, grower=self.grower, max_features=self.max_features, subsample=self.subsample,
@@ -236,7 +236,7 @@ class MetaForestRegressor(_Forest, Regressor):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self._has_baseline:
+        if self._predicts_curves:
             check_for_survival(self, {"weights": "tempered", "oob_score": False, "warm_start": False})
 
     @property

@@ -76,7 +76,7 @@ def _number_or_function(name: str, value: Any) -> None:
 
 
 def _boosted_family(name: str, value: Any) -> None:
-    one_of(boosted_families())(name, value)
+    one_of(["auto", *boosted_families()])(name, value)
 
 
 def _prior(name: str, value: Any) -> None:
@@ -182,25 +182,29 @@ ALPHA = Rule(
 )  # fmt: skip
 GIVEN_ALPHA = Rule("float", "Dirichlet concentration of each class in a leaf.", anything)
 FAMILY = Rule(
-    f"{{{', '.join(map(repr, NUMBER_FAMILIES))}}}".replace("'", '"'),
+    f"{{{', '.join(map(repr, ['auto', *NUMBER_FAMILIES]))}}}".replace("'", '"'),
     """Leaf model of the target: a measurement, a measurement that is linear in the columns of numbers, a count (with
     `exposure`), a time (with `censored`), a number of failures before a success, a positive number whose logarithm
-    is a measurement, a time with a survival curve of any shape (with `event`), or a number of any shape.""",
-    one_of(NUMBER_FAMILIES),
+    is a measurement, a time with a survival curve of any shape (with `event`), or a number of any shape; counts that
+    vary more than their mean (with `exposure`), positive amounts, times at a rate that rises or falls (with
+    `censored`), and 0 or one of these. "auto" takes the best of those that the targets allow on rows left out;
+    `family_` is its name.""",
+    one_of(["auto", *NUMBER_FAMILIES]),
 )
 BOOSTED_FAMILY = Rule(
-    f"{{{', '.join(map(repr, boosted_families()))}}}".replace("'", '"'),
+    f"{{{', '.join(map(repr, ['auto', *boosted_families()]))}}}".replace("'", '"'),
     """Of the targets about their centres: what boosting predicts is the mean of a normal, the mean of the logarithm of
-    a lognormal, or the logarithm of the rate of a Poisson count, of an exponential time or of the events of a survival
-    curve.""",
+     a lognormal, a gamma, or the logarithm of the rate of counts, of times or of the events of a survival curve.
+     Histograms have that of a normal as a column.""",
     _boosted_family,
 )
 PRIOR = Rule(
     '"auto" or dict',
     """Parameters of the leaf prior to fix; those not named are chosen. normal: `strength` and `shape` (rows that the
     prior mean and variance are worth) and `noise` (variance in a leaf as a share of that of y); lognormal: `strength`
-    and `noise`, of logarithms; histogram: `strength`; linear: `precision`, `shape`, `noise`; the others: `shape`
-    (events or rows the prior is worth).""",
+    and `noise`, of logarithms; histogram: `strength`; negative_binomial, gamma, weibull: `strength` and `likely_shape`;
+    hurdles: those of their amounts and `zeros` (rows that the prior share of zeros is worth); linear: `precision`,
+    `shape`, `noise`; the others: `shape` (events or rows the prior is worth).""",
     _prior,
 )
 GIVEN_PRIOR = Rule(
@@ -326,6 +330,12 @@ COLUMNS_OF_BOOSTED = Rule(
     out-of-fold rows clearly better: an interaction of two columns is seen by trees that have both. Tables of up to
     1,000 rows keep 0.5.""",
     or_auto(share),
+)
+GENERATE = Rule(
+    '"auto" or None',
+    """With "auto", sums, differences, products and ratios of the six columns of numbers that matter most are columns
+    too, where short chains of trees predict out-of-fold rows clearly better with them: `schema_.feature_words`.""",
+    auto_or_none,
 )
 LINES_OF_BOOSTED = Rule(
     "bool",

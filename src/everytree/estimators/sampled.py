@@ -10,7 +10,6 @@ from everytree.estimators.classifier import Classifier
 from everytree.estimators.parameters import Auto, CategoricalFeatures, estimator, parameter
 from everytree.estimators.regressor import Regressor
 from everytree.fitting.structures.sampled import SampledStructure
-from everytree.sampling.consensus import ConsensusNode, consensus_tree
 
 
 @estimator
@@ -44,12 +43,6 @@ class _Sampled(MetaEstimator):
         """Power of the evidence by which structures were drawn."""
         return float(self.choice_.parameters["temperature"])
 
-    @property
-    def consensus_tree_(self) -> ConsensusNode:
-        """At each region the split that most structures have, with its probability."""
-        self._check_fitted()
-        return consensus_tree(self.forest_)
-
 
 @estimator
 class SampledTreeClassifier(_Sampled, Classifier):
@@ -58,8 +51,6 @@ class SampledTreeClassifier(_Sampled, Classifier):
     Attributes
     ----------
     temperature_ : float
-    consensus_tree_ : ConsensusNode
-        At each region the split that most structures have, with its probability.
     classes_, schema_, feature_importances_
         As in `MetaForestClassifier`.
 

@@ -99,11 +99,11 @@ class MetaTreeRegressor(_Tree, Regressor):
     prior: Any = parameter(rules.PRIOR, default="auto")
 
     def _structure(self) -> Any:
-        if not self._has_baseline:
+        if not self._predicts_curves:
             return super()._structure()
         return survival_structure(self, 1, growth_of(self), sharpen=False, is_one_tree=True)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self._has_baseline:
+        if self._predicts_curves:
             check_for_survival(self, {})

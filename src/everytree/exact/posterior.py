@@ -24,20 +24,13 @@ from everytree.base.checks import positive_number, resolve_n_jobs, whole_number
 from everytree.base.errors import ArgumentError, TooManyRegionsError
 from everytree.base.randomness import RandomSource, random_generator
 from everytree.exact.checks import checked_candidates, checked_codes, checked_family, checked_kinds
-from everytree.exact.prediction import (
-    Columns,
-    LeafPool,
-    Leaves,
-    Limits,
-    Tables,
-    find_leaves,
-    tabulate,
-)
+from everytree.exact.prediction import Columns, LeafPool, Leaves, Limits, Tables, find_leaves, tabulate
 from everytree.exact.regions import BYTES_PER_REGION, KINDS, Kind, count_regions
 from everytree.exact.trees import ExactTree, TreeSearch
 from everytree.families.base import NativeFamily
 from everytree.families.traits import mean_less
 from everytree.posterior.split_prior import SplitPriorLike, log_split_stop, split_prior_of_depths
+from everytree.predictive.leaving_out import leave_one_out
 from everytree.predictive.pooled import PooledPredictive
 from everytree.predictive.predictive import Predictive
 
@@ -57,20 +50,13 @@ Continuation = Callable[[list[NDArray[np.int64]]], ArrayLike]
 
 @dataclass(frozen=True)
 class ContinuedRegions:
-    """Regions at the maximum depth, each set of conditions once.
+    """Regions at the maximum depth, each set of conditions once."""
 
-    Attributes
-    ----------
-    start, column, codes
-        Conditions `start[i] .. start[i + 1]` are those of region i: each a column and the codes it may have.
-    weight : (n_regions,) float64
-        Posterior probability that the region is in the tree.
-    """
-
+    # Conditions `start[i] .. start[i + 1]` are those of region i: each a column and the codes it may have.
     start: NDArray[np.int64]
     column: NDArray[np.int32]
     codes: NDArray[np.uint64]
-    weight: FloatArray
+    weight: FloatArray  # (n_regions,): posterior probability that the region is in the tree
 
     def __len__(self) -> int:
         return len(self.start) - 1
@@ -541,6 +527,18 @@ class ExactPosterior:
         codes = self._read_codes(X, known=False)
         pool = LeafPool(self.family, self._columns, self.leaf_regions)
         return PooledPredictive(pool, codes, self.family.row_columns(row_data, len(codes)), 1.0)
+
+    def loo_log_prob(self, X: ArrayLike, y: ArrayLike, **row_data: Any) -> FloatArray:
+        """(n_rows,) log p(y_i | all other rows), for rows of weight 1 that are in this posterior.
+
+        From the leaves that hold a row: nothing is summed again. What `truncation` leaves out is missing in it.
+        """
+        self._check_not_continued()
+        codes = self._read_codes(X)
+        columns = self.family.row_columns(row_data, len(codes))
+        return leave_one_out(
+            self.family, *LeafPool(self.family, self._columns, self.leaf_regions).paths(codes), y, columns
+        )
 
     @property
     def _limits(self) -> Limits:

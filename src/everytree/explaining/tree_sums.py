@@ -28,26 +28,17 @@ from everytree.trees.metatree import MetaTree
 
 @dataclass(frozen=True)
 class Asked:
-    """The rows to explain.
+    """The rows to explain."""
 
-    Attributes
-    ----------
-    codes : (n_rows, n_columns) array
-    inputs : (n_columns,) int32
-        The input that each column of codes reads: contributions are those of inputs.
-    n_inputs : int
-    table : (n_table_rows, n_columns) array or None
-        Codes of rows by whose shares the trees go on at splits that are not followed; None for those of fit.
-    n_jobs : int or None
-    mean : (n_outputs,) float64 or None
-        Mean prediction of the rows whose shares count; None where it is not known.
-    """
-
-    codes: NDArray[Any]
+    codes: NDArray[Any]  # (n_rows, n_columns) array
+    # (n_columns,) int32: the input that each column of codes reads: contributions are those of inputs
     inputs: NDArray[np.int32]
     n_inputs: int
+    # (n_table_rows, n_columns) array: codes of rows by whose shares the trees go on at splits that are not followed;
+    # None for those of fit
     table: NDArray[Any] | None
     n_jobs: int | None
+    # (n_outputs,): mean prediction of the rows whose shares count; None where it is not known
     mean: FloatArray | None = None
 
     def with_column(self, codes: NDArray[Any], table: NDArray[Any] | None) -> Asked:

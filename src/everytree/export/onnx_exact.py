@@ -40,7 +40,7 @@ def _check(model: Any, tables: tuple[Tables, Tables]) -> None:
     if not all(np.isfinite(one.arrays[-1]).all() for one in tables):
         raise ValueError(
             f"some leaves of this {name} have no finite mean or variance, so it cannot be exported; a prior of family "
-            f"{model.family!r} that is worth more rows gives them one"
+            f"{model.family_!r} that is worth more rows gives them one"
         )
 
 

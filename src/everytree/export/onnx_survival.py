@@ -153,19 +153,12 @@ def _hazard(graph: Graph, offset: Any, schema: Schema, table: str) -> str:
 
 @dataclass(frozen=True)
 class _Paths:
-    """Of each leaf of a plain tree, the nodes of the meta-tree on its path.
+    """Of each leaf of a plain tree, the nodes of the meta-tree on its path."""
 
-    Attributes
-    ----------
-    nodes : (n_leaves, width) int64
-    weights : (n_leaves, width) float64
-        Their shares of the mixture, times the weight of the tree; 0 where a path has fewer nodes.
-    parameters : (n_nodes, n_parameters) float64
-    """
-
-    nodes: NDArray[np.int64]
+    nodes: NDArray[np.int64]  # (n_leaves, width)
+    # (n_leaves, width): their shares of the mixture, times the weight of the tree; 0 where a path has fewer nodes
     weights: FloatArray
-    parameters: FloatArray
+    parameters: FloatArray  # (n_nodes, n_parameters)
 
     @property
     def width(self) -> int:

@@ -62,7 +62,7 @@ class Survival(NativeFamily):
     size_parameter: ClassVar[tuple[str, int, int] | None] = ("lengths", 1, 64)
     support: ClassVar[Support] = TIMES
     is_scored_by_log: ClassVar[bool] = True
-    needs_baseline: ClassVar[bool] = True
+    predicts_curves: ClassVar[bool] = True
     lengths: ArrayLike = (1.0,)
     shape: ArrayLike = 1.0
     time_prior: float = 0.5

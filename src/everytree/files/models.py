@@ -34,18 +34,10 @@ from everytree.tables.schema import Schema
 
 
 class Table(NamedTuple):
-    """Description of the table, read before its model.
-
-    Attributes
-    ----------
-    schema : Schema
-    row_names : list of str
-        Names of the row data that fit was given.
-    is_classes : bool
-    """
+    """Description of the table, read before its model."""
 
     schema: Schema
-    row_names: list[str]
+    row_names: list[str]  # names of the row data that fit was given
     is_classes: bool
 
 
@@ -162,7 +154,7 @@ def _write_numbers(writer: Writer, model: BoostedNumbers) -> None:
     _write_chains(writer, centres.additive, model.chains)
     if centres.lined is not None:
         _write_lined(writer.section("lined"), centres.lined)
-    writer.put(family=model.family.kernel)
+    writer.put(family=model.family.name)
     write_schema(writer.section("centre"), model.centre_codes)
     write_forest(writer.section("residuals"), model.residuals)
 

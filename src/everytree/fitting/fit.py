@@ -9,11 +9,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
+
 from everytree.fitting.coding import code_first_rows, first_weights
 from everytree.fitting.fitted import Fitted
 from everytree.fitting.given import GivenRows, Settings
 from everytree.fitting.held_out.scores import NoScores, Scores
 from everytree.fitting.held_out.unseen import scores_of
+from everytree.fitting.structures.family import with_family
 from everytree.fitting.structures.structure import Learnt, Structure
 from everytree.fitting.targets.target import Target
 from everytree.fitting.targets.weights import TotalWeight
@@ -60,12 +63,15 @@ def fit_sample(
     target, y = target.learn(labels, weight)
     schema = structure.schema(given, target, y, weight, settings) if schema is None else schema
     target, rows, later_codes = code_first_rows(given, target, y, weight, schema, settings)
+    target = with_family(target, rows, schema, settings)
     target.warn_about(rows)
     learnt = structure.fit(rows, target, schema, settings)
     fitted = Fitted.of(learnt, target, schema, rows, weight, factor, settings.n_jobs)
     fitted = fitted.with_batch(replace(rows, codes=later_codes))
     groups = None if given.groups is None else given.groups_name
-    return replace(fitted, groups=groups), partial(_scored_by, fitted, learnt, rows)
+    is_out_of_fold = not np.array_equal(rows.codes, later_codes) or fitted.model.counts_out_of_fold
+    fitted = replace(fitted, groups=groups, is_out_of_fold=is_out_of_fold, target_name=given.target_name)
+    return fitted, partial(_scored_by, fitted, learnt, rows)
 
 
 def _scored_by(fitted: Fitted, learnt: Learnt, rows: Rows, forest: Forest) -> Scores | NoScores:

@@ -27,16 +27,9 @@ from everytree.tables.schema import Schema
 
 @dataclass
 class ExactCurves(UpdatableModel):
-    """Every tree and every choice of splits, whose leaves count positions on a baseline hazard.
+    """Every tree and every choice of splits, whose leaves count positions on a baseline hazard."""
 
-    Attributes
-    ----------
-    exact : ExactModel
-        Of positions.
-    hazard : Baseline
-    """
-
-    exact: ExactModel
+    exact: ExactModel  # of positions
     hazard: Baseline
 
     kind = "exact curves"

@@ -18,18 +18,10 @@ from everytree.survival.offset import within_limits
 
 
 class Offset(ABC):
-    """The logarithm of a row's relative hazard, within limits.
+    """The logarithm of a row's relative hazard, within limits."""
 
-    Attributes
-    ----------
-    trees : AdditiveTrees or None
-        Whose score it is; None where it is a sum over columns.
-    chains : Chains or None
-        Of these trees.
-    """
-
-    trees: AdditiveTrees | None = None
-    chains: Chains | None = None
+    trees: AdditiveTrees | None = None  # whose score it is; None where it is a sum over columns
+    chains: Chains | None = None  # of these trees
 
     def log_hazard(self, codes: NDArray[Any], n_jobs: int | None = None) -> FloatArray:
         """(n_rows,) for rows of codes."""
@@ -50,21 +42,12 @@ class Offset(ABC):
 
 @dataclass(frozen=True)
 class OffsetOfColumns(Offset):
-    """The sum of one number for the code of each column.
+    """The sum of one number for the code of each column."""
 
-    Attributes
-    ----------
-    first : (n_columns + 1,) int64
-        Where the numbers of each column begin; the last one of a column is for codes that are not known.
-    values : (n_values,) float64
-        Their mean over the rows of fit is 0 in each column.
-    centre : float
-        What is subtracted from the sums.
-    """
-
+    # (n_columns + 1,): where the numbers of each column begin; the last one of a column is for codes that are not known
     first: NDArray[np.int64]
-    values: FloatArray
-    centre: float
+    values: FloatArray  # (n_values,): their mean over the rows of fit is 0 in each column
+    centre: float  # what is subtracted from the sums
 
     def _sums(self, codes: NDArray[Any], n_jobs: int | None) -> FloatArray:
         del n_jobs  # one look a column
@@ -89,16 +72,9 @@ class OffsetOfColumns(Offset):
 
 @dataclass(frozen=True)
 class OffsetOfTrees(Offset):
-    """The score of boosted trees.
+    """The score of boosted trees."""
 
-    Attributes
-    ----------
-    trees : AdditiveTrees
-        Of one output.
-    chains : Chains
-    """
-
-    trees: AdditiveTrees = field()
+    trees: AdditiveTrees = field()  # of one output
     chains: Chains = field()
 
     def _sums(self, codes: NDArray[Any], n_jobs: int | None) -> FloatArray:

@@ -40,20 +40,11 @@ LARGEST, N_GRID = 20.0, 2001
 
 @dataclass(frozen=True)
 class Member:
-    """Trees that share a baseline, and the relative hazards by which they see rows.
-
-    Attributes
-    ----------
-    baseline : Baseline
-    offset : Offset or None
-        None where every row has the relative hazard 1.
-    forest : Forest
-        Of leaves that count positions in the cells of the baseline.
-    """
+    """Trees that share a baseline, and the relative hazards by which they see rows."""
 
     baseline: Baseline
-    offset: Offset | None
-    forest: Forest
+    offset: Offset | None  # None where every row has the relative hazard 1
+    forest: Forest  # of leaves that count positions in the cells of the baseline
 
     def log_hazard(self, codes: NDArray[Any], n_jobs: int | None) -> FloatArray:
         """(n_rows,) logarithm of each row's relative hazard."""
@@ -111,13 +102,7 @@ class Member:
 
 @dataclass(frozen=True)
 class CurveCounts:
-    """The rows of any number of batches in all groups of trees; as `ForestCounts`.
-
-    Attributes
-    ----------
-    each : sequence of ForestCounts
-    members : sequence of Member
-    """
+    """The rows of any number of batches in all groups of trees; as `ForestCounts`."""
 
     each: Sequence[ForestCounts]
     members: Sequence[Member]
@@ -155,16 +140,9 @@ class CurveCounts:
 
 @dataclass
 class SurvivalModel(UpdatableModel):
-    """The equal mean of the survival curves of some groups of trees, sharpened.
+    """The equal mean of the survival curves of some groups of trees, sharpened."""
 
-    Attributes
-    ----------
-    members : sequence of Member
-        Baselines of all have the same knots.
-    sharpening : Sharpening
-    """
-
-    members: Sequence[Member]
+    members: Sequence[Member]  # baselines of all have the same knots
     sharpening: Sharpening
 
     kind = "survival"
@@ -248,6 +226,18 @@ class SurvivalModel(UpdatableModel):
     def without_rows(self) -> SurvivalModel:
         empty = [replace(member, forest=member.forest.without_rows()) for member in self.members]
         return SurvivalModel(empty, copy.copy(self.sharpening))
+
+    @property
+    def counts_out_of_fold(self) -> bool:
+        return any(member.offset is not None for member in self.members)
+
+    def take_away(self, other: SurvivalModel) -> SurvivalModel:
+        pairs = [(mine.forest, theirs.forest) for mine, theirs in zip(self.members, other.members, strict=True)]
+        for mine, theirs in pairs:
+            mine.check_counted(theirs)
+        for mine, theirs in pairs:
+            mine.take_away(theirs)
+        return self
 
     # ---- explanations -----------------------------------------------------------------------------------------------
 

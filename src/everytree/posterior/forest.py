@@ -228,6 +228,31 @@ class Forest:
                 own.merge(theirs)
         return self
 
+    def forget(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        n_jobs: int | None = None,
+        **row_data: Any,
+    ) -> Self:
+        """Take back rows from every tree, or from none where that fails. Arguments as in `Posterior.forget`."""
+        return self.take_away(self.without_rows().update(X, y, sample_weight, n_jobs=n_jobs, **row_data))
+
+    def take_away(self, other: Forest) -> Self:
+        """Subtract the rows of another forest of the same trees, all of which are in this one."""
+        with self._writing():
+            self.check_counted(other)
+            for own, theirs in zip(self._posteriors, other._posteriors, strict=True):
+                own.take_away(theirs)
+        return self
+
+    def check_counted(self, other: Forest) -> None:
+        """Raise unless all rows of another forest of the same trees can be in this one."""
+        for own, theirs in zip(self._posteriors, other._posteriors, strict=True):
+            own.check_counted(theirs)
+
     def check_mergeable(self, other: Forest) -> None:
         """Raise unless the other has the same trees, priors, weights and sharpness."""
         if not isinstance(other, Forest):
@@ -286,7 +311,7 @@ class Forest:
         if self._has_classes():
             raise TypeError(f"moments() is for families of numbers, not for {type(self.family).__name__}")
         tables, centre = self.node_values()
-        is_powered = self.family.has_cells and self.sharpness != 1.0
+        is_powered = self.family.is_sharpened_by_power and self.sharpness != 1.0
         # Some leaf has an infinite variance, or no mean.
         if is_powered or not all(np.isfinite(table).all() for table in tables):
             dist = self.predictive(X, n_jobs=n_jobs)
@@ -415,7 +440,7 @@ def forest_kernel(trees: Sequence[MetaTree], n_codes: NDArray[Any]) -> _kernels.
 
 def _can_be_sharpened(family: Family) -> bool:
     """Whether sharpness is defined; families written in Python do not tell."""
-    return isinstance(family, NativeFamily) and (family.has_classes or family.support.is_real_line)
+    return isinstance(family, NativeFamily) and (family.is_sharpened_by_power or family.support.is_real_line)
 
 
 def _checked_weights(weights: ArrayLike | None, n_trees: int) -> FloatArray:

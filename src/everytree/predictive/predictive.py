@@ -30,21 +30,11 @@ ROWS_SHOWN = 3
 
 
 class VarianceParts(NamedTuple):
-    """The variance of each row's target by source.
+    """The variance of each row's target by source."""
 
-    Attributes
-    ----------
-    noise : (n_rows,) array
-        Variance that remains if the tree and the parameters of its leaves are known.
-    parameters : (n_rows,) array
-        Variance added by unknown parameters.
-    trees : (n_rows,) array
-        Variance added by the unknown tree.
-    """
-
-    noise: FloatArray
-    parameters: FloatArray
-    trees: FloatArray
+    noise: FloatArray  # (n_rows,) array: variance that remains if the tree and the parameters of its leaves are known
+    parameters: FloatArray  # (n_rows,) array: variance added by unknown parameters
+    trees: FloatArray  # (n_rows,) array: variance added by the unknown tree
 
 
 class Predictive(ABC):

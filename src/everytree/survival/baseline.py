@@ -24,20 +24,12 @@ class Baseline:
 
     Between two knots, it is the number of events over the time that rows were observed there, each by its relative
     hazard: with it, all rows together accumulate as much hazard as they have events.
-
-    Attributes
-    ----------
-    times : (n_knots,) float64
-        Ascending, positive; the last one is the time of the last event.
-    positions : (n_knots,) float64
-        Where these times are among the cells: from 0 on, ascending, the last one is the number of cells.
-    lengths : (n_cells,) float64
-        Hazard that the baseline accumulates in each cell.
     """
 
-    times: FloatArray
+    times: FloatArray  # (n_knots,): ascending, positive; the last one is the time of the last event
+    # (n_knots,): where these times are among the cells: from 0 on, ascending, the last one is the number of cells
     positions: FloatArray
-    lengths: FloatArray
+    lengths: FloatArray  # (n_cells,): hazard that the baseline accumulates in each cell
 
     @classmethod
     def of(cls, rows: TimesOfRows, log_hazard: FloatArray, times: FloatArray) -> Baseline:

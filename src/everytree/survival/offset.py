@@ -27,20 +27,13 @@ def within_limits(log_hazard: FloatArray) -> FloatArray:
 
 
 class Terms(NamedTuple):
-    """Terms of proportional hazards, each a function of the code of one column.
+    """Terms of proportional hazards, each a function of the code of one column."""
 
-    Attributes
-    ----------
-    first : (n_columns + 1,) int64
-        Where the codes of each column begin in a list of those of all columns; the last one of a column is for codes
-        that are not known.
-    column : (n_terms,) int64
-    tables : list of (n_codes + 1,) float64
-        The term for each code, scaled to mean 0 and variance 1 over the rows.
-    """
-
+    # (n_columns + 1,): where the codes of each column begin in a list of those of all columns; the last one of a column
+    # is for codes that are not known
     first: NDArray[np.int64]
-    column: NDArray[np.int64]
+    column: NDArray[np.int64]  # (n_terms,)
+    # list of (n_codes + 1,) float64: the term for each code, scaled to mean 0 and variance 1 over the rows
     tables: Sequence[FloatArray]
 
     def design(self, codes: NDArray[Any]) -> FloatArray:
@@ -118,11 +111,7 @@ def _tables(counts: FloatArray, numbers: FloatArray | None, *, hinges: bool) -> 
 
 
 def fit_offset(
-    terms: Terms,
-    codes: NDArray[Any],
-    rows: TimesOfRows,
-    fold: NDArray[np.int64],
-    rng: np.random.Generator,
+    terms: Terms, codes: NDArray[Any], rows: TimesOfRows, fold: NDArray[np.int64], rng: np.random.Generator
 ) -> tuple[FloatArray, float, FloatArray]:
     """What each code adds to the log relative hazard, what is subtracted, and what that is for each row by other folds.
 

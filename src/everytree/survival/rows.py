@@ -13,22 +13,13 @@ from everytree.base.errors import ArgumentError
 
 
 class TimesOfRows(NamedTuple):
-    """The times of rows, one entry each.
+    """The times of rows, one entry each."""
 
-    Attributes
-    ----------
-    time : (n_rows,) float64
-    is_event : (n_rows,) bool
-        Whether the event was seen at that time; otherwise it is only known to come later.
-    entry : (n_rows,) float64
-        The time from which on the row was observed.
-    weight : (n_rows,) float64
-    """
-
-    time: FloatArray
+    time: FloatArray  # (n_rows,)
+    # (n_rows,): whether the event was seen at that time; otherwise it is only known to come later
     is_event: NDArray[np.bool_]
-    entry: FloatArray
-    weight: FloatArray
+    entry: FloatArray  # (n_rows,): the time from which on the row was observed
+    weight: FloatArray  # (n_rows,)
 
     def at(self, rows: NDArray[Any]) -> TimesOfRows:
         """Return some of the rows."""

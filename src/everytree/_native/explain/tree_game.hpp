@@ -75,6 +75,10 @@ class TreeGame {
                 return Walk<Code, 6>{*this, row, known, scratch, stride, out}.run();
             case 8:
                 return Walk<Code, 8>{*this, row, known, scratch, stride, out}.run();
+            case 10:
+                return Walk<Code, 10>{*this, row, known, scratch, stride, out}.run();
+            case 12:
+                return Walk<Code, 12>{*this, row, known, scratch, stride, out}.run();
             default:
                 return Walk<Code, 0>{*this, row, known, scratch, stride, out}.run();
         }

@@ -43,23 +43,12 @@ from everytree.tables.schema import Schema
 
 @dataclass(frozen=True)
 class GrownStructure(ABC):
-    """Meta-trees that are there before their priors are chosen.
+    """Meta-trees that are there before their priors are chosen."""
 
-    Attributes
-    ----------
-    n_structures : int
-        Trees that are grown, those among them that only judge priors too.
-    random_state : int, RandomState or None
-    weights : str
-        Of the trees; see `MetaForestClassifier`.
-    sharpen : bool
-        Whether the average of the trees is sharpened.
-    """
-
-    n_structures: int
+    n_structures: int  # trees that are grown, those among them that only judge priors too
     random_state: Any
-    weights: Weights
-    sharpen: bool
+    weights: Weights  # of the trees; see `MetaForestClassifier`
+    sharpen: bool  # whether the average of the trees is sharpened
 
     def schema(
         self, given: GivenRows, target: GrowthTarget, y: NDArray[Any], weight: FloatArray | None, settings: Settings

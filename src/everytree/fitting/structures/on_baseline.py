@@ -26,12 +26,7 @@ from everytree.tables.schema import Schema
 
 @dataclass(frozen=True)
 class OnBaseline:
-    """Another structure, fitted to the positions of times on their baseline.
-
-    Attributes
-    ----------
-    structure : Structure
-    """
+    """Another structure, fitted to the positions of times on their baseline."""
 
     structure: Structure
 

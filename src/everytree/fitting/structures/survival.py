@@ -58,24 +58,7 @@ GROWN_WITH = 2.0
 
 @dataclass(frozen=True)
 class SurvivalStructure:
-    """Groups of trees, grown by the evidence of one factor a leaf.
-
-    Attributes
-    ----------
-    n_structures : int
-    random_state : int, RandomState or None
-    growth : Growth
-    sharpen : bool
-    split_prior : float or "auto"
-    prior : mapping
-    is_one_tree : bool
-        Whether one tree is grown on all rows, by the best of all splits; priors are then chosen by trees that are each
-        grown without a fifth of them.
-    groups : tuple of str
-        The relative hazards of each group of trees; of fewer trees the first ones.
-    boost : BoostStructure or None
-        By which relative hazards are boosted.
-    """
+    """Groups of trees, grown by the evidence of one factor a leaf."""
 
     n_structures: int
     random_state: Any
@@ -83,9 +66,12 @@ class SurvivalStructure:
     sharpen: bool
     split_prior: Any
     prior: Mapping[str, Any]
+    # whether one tree is grown on all rows, by the best of all splits; priors are then chosen by trees that are each
+    # grown without a fifth of them
     is_one_tree: bool = False
+    # the relative hazards of each group of trees; of fewer trees the first ones
     groups: tuple[Relative, ...] = OF_FOREST
-    boost: BoostStructure | None = None
+    boost: BoostStructure | None = None  # by which relative hazards are boosted
 
     def schema(
         self, given: GivenRows, target: Target, y: NDArray[Any], weight: FloatArray | None, settings: Settings

@@ -79,6 +79,20 @@ def brier_scores(curves: FloatArray, times: FloatArray, rows: TimesOfRows, known
     return np.asarray((losses[:, :-1] + losses[:, 1:]) @ gaps / (2.0 * gaps.sum()))
 
 
+def calibration_counts(survival: FloatArray, rows: TimesOfRows, n_bins: int) -> FloatArray:
+    """(n_bins,) weight of the rows whose probability to be without event, at the time of the event, is in each bin.
+
+    Of a censored row that probability is only known to be at most `survival`: its weight is spread evenly below.
+    """
+    ends = np.arange(n_bins + 1) / n_bins
+    place = np.minimum((survival * n_bins).astype(np.int64), n_bins - 1)
+    counts = np.bincount(place, np.where(rows.is_event, rows.weight, 0.0), n_bins)
+    late = ~rows.is_event
+    most = np.maximum(survival[late, None], 1e-12)
+    shares = np.clip(most - ends[:-1], 0.0, 1.0 / n_bins) / most
+    return np.asarray(counts + rows.weight[late] @ shares)
+
+
 def expected_events(curves: FloatArray) -> FloatArray:
     """(n_rows,) sum over times of -log S: a number by which rows are ordered, the larger the sooner."""
     return np.asarray(-np.log(np.maximum(curves, 1e-12)).sum(axis=1))

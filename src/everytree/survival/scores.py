@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
 from everytree.base.errors import ArgumentError
@@ -10,6 +11,9 @@ from everytree.survival.rows import TimesOfRows
 
 AT_RISK = 0.2
 """Scores are taken up to the time from which on less than this share of the rows is at risk."""
+
+FEW_ROWS = 1000
+"""Rows of which each is left out where the curve of the table is its prediction; one of more hardly changes it."""
 
 N_TIMES = 100
 PAIRS_AT_ONCE = 4_000_000
@@ -32,6 +36,18 @@ def kaplan_meier(rows: TimesOfRows, *, of_censoring: bool = False) -> tuple[Floa
     with np.errstate(divide="ignore", invalid="ignore"):
         left = np.where(at_risk > 1e-12, 1.0 - ends / at_risk, 1.0)
     return times, np.cumprod(np.clip(left, 0.0, 1.0))
+
+
+def kaplan_meier_of_others(
+    rows: TimesOfRows, group: NDArray[np.int64], some: NDArray[np.int64], at: FloatArray
+) -> FloatArray:
+    """(n_some, n_times) the curve of the table at times, without the groups of some rows; of long tables with them."""
+    if len(group) > FEW_ROWS:
+        return np.broadcast_to(steps_at(*kaplan_meier(rows), at), (len(some), len(at)))
+    wanted, of_row = np.unique(group[some], return_inverse=True)
+    others = [rows.at(group != one) for one in wanted]
+    each = [steps_at(*kaplan_meier(left), at) if len(left.time) else np.ones(len(at)) for left in others]
+    return np.stack(each)[of_row]
 
 
 def steps_at(times: FloatArray, values: FloatArray, at: FloatArray, *, before: bool = False) -> FloatArray:

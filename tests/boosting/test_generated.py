@@ -215,7 +215,8 @@ def test_columns_that_tell_the_target_pass_and_copies_and_noise_do_not():
     rng = rng_for("audition")
     y = rng.integers(0, 2, 300)
     found, asked = audited((7 * y[:, None]).astype(np.uint8), y)
-    assert found.shape == (3,)
+    assert [gains.shape for gains in found] == [(4,)] * 5
+    assert all(gains[3] > gains[:3].sum() for gains in found)
     assert len(asked) == 5
     noise = rng.integers(0, 8, (300, 2)).astype(np.uint8)
     assert audited(noise, y)[0] is None

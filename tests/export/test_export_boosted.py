@@ -288,6 +288,21 @@ def test_trees_with_lines_are_in_graphs_but_are_no_plain_trees(kind):
         et.export.to_tables(model)
 
 
+@pytest.mark.parametrize("target", ["classes", "numbers"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_generated_columns_are_computed_in_graphs(kind, target):
+    rng = rng_for("generated in graphs")
+    X = rng.uniform(1.0, 3.0, (400, 3))
+    ratio = np.log(X[:, 0] / X[:, 1])
+    y = (ratio > 0).astype(int) if target == "classes" else np.sign(ratio) + 0.05 * rng.normal(size=400)
+    model = small(kind, target).set_params(max_iter=40).fit(X, y)
+    operators = {column.formula.operator for column in model.schema_.columns if column.formula is not None}
+    assert operators == set("+-*/") if target == "numbers" else "/" in operators
+    zeros = np.where(rng.random((50, 3)) < 0.5, 0.0, X[:50])
+    raw = Schema.from_columns(model.schema_.columns[:3])
+    check_equal(model, np.concatenate([with_holes(X, 0.1, kind), at_cuts(raw, X), zeros, 1e300 * X[:20]]))
+
+
 # ---- what cannot be exported ----------------------------------------------------------------------------------------
 
 

@@ -76,6 +76,43 @@ def test_rows_set_aside_are_those_of_a_fit_without_them(kind):
         are_inside(model, X, y, 0.99)
 
 
+def with_left_out(kind: type[Any], family: str, rng: np.random.Generator, n: int) -> Any:
+    """Fitted with nothing set aside; None where nothing was left out that could be, which is said."""
+    options = {} if family == "classes" else {"family": family}
+    try:
+        return small(kind, **options).fit(*rows(family, rng, n), calibration_rows="left_out")
+    except ValueError as error:
+        if "calibration_rows is 'left_out', but" in str(error):
+            return None
+        raise
+
+
+@pytest.mark.parametrize(("kind", "family"), CASES)
+def test_what_was_left_out_covers_as_promised(kind, family, tmp_path):
+    rng, shares = rng_for("left out", kind.__name__, family), []
+    for _ in range(4):
+        model = with_left_out(kind, family, rng, 100)
+        if model is None:
+            return
+        X, y = rows(family, rng, 200)
+        inside = are_inside(model, X, y)
+        shares.append(inside.mean())
+        et.save(model, tmp_path / "model.et")
+        np.testing.assert_array_equal(are_inside(et.load(tmp_path / "model.et"), X, y), inside)
+    assert model.guarantee_.promised(COVERAGE) > 0.7
+    assert np.mean(shares) > 0.82  # far more than is promised, and about what is asked for
+
+
+def test_most_estimators_leave_rows_out():
+    can = {kind.__name__ for kind in KINDS if kind.__name__.startswith(("MetaF", "MetaB", "MetaE", "MetaT"))}
+    assert len(can) == 8
+    for kind in KINDS:
+        family = "classes" if is_classifier(kind()) else "normal"
+        if not kind.__name__.startswith("Sampled"):
+            model = with_left_out(kind, family, rng_for("who", kind.__name__), 60)
+            assert (model is not None) == (kind.__name__ in can)
+
+
 @pytest.mark.parametrize("kind", marked(KINDS))
 def test_files_keep_the_guarantee(kind, tmp_path):
     family = "classes" if is_classifier(kind()) else "normal"

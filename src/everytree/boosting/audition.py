@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from everytree import _kernels
 from everytree.base.arrays import FloatArray
 from everytree.boosting.chains import (
+    FEW_ROWS,
     N_PILOTS,
     SHARES_OF_COLUMNS,
     SPLIT_PRIORS,
@@ -47,16 +48,17 @@ Widen = Callable[[Sequence[FloatArray]], tuple[CodedTable, Sequence[NDArray[np.i
 
 def audition(
     table: CodedTable, rows: Rows, likelihood: Likelihood, rule: BoostRule, either: Either, widen: Widen, n_jobs: int
-) -> FloatArray | None:
-    """(n_columns,) mean gains by the columns of a table, if more columns predict clearly better; else None.
+) -> list[FloatArray] | None:
+    """Gains by the columns of the wider table in each chain, if these predict clearly better; else None.
 
     Short chains, each without one fold of the rows. What a chain tries more is chosen by its own trees, which have not
     seen the rows that it leaves out. Two chains try first; the others follow if these gain at all. The mean loss must
-    be smaller, and that of log(1 + loss / (2 mean loss)) clearly so: a few rows of large losses show nothing clearly.
+    be smaller than with any share of the columns that may be chosen, and that of log(1 + loss / (2 mean loss)) clearly
+    so: a few rows of large losses show nothing clearly.
     """
     rule = rule.for_rows(len(rows), likelihood.loss)
     rule = replace(rule, max_steps=min(N_STEPS, rule.max_steps))
-    options = rule.kernel_options(rule.split_prior or SPLIT_PRIORS[0], rule.max_features or SHARES_OF_COLUMNS[0])
+    shares = [rule.max_features] if rule.max_features is not None else SHARES_OF_COLUMNS[: 1 + (len(rows) > FEW_ROWS)]
     rng = np.random.default_rng(0)
     n_groups = len(rows) if rows.group is None else len(np.unique(rows.group))
     n_chains = min(max(rule.n_chains, N_PILOTS), n_groups)
@@ -65,7 +67,7 @@ def audition(
     own = {chain: drawn_columns(table.codes.shape[1], either, chain) for chain in range(n_chains)}
 
     def run(
-        of: CodedTable, chains: range, columns: Mapping[int, NDArray[np.int32]]
+        of: CodedTable, chains: range, columns: Mapping[int, NDArray[np.int32]], share: float
     ) -> list[tuple[FloatArray, FloatArray]]:
         """For each chain the losses of the rows that it leaves out, and (n_columns,) its gains."""
         booster = _kernels.booster(
@@ -74,6 +76,7 @@ def audition(
             n_classes=likelihood.n_classes, loss=likelihood.loss,
             points=None if of.points is None else np.concatenate(of.points),
         )  # fmt: skip
+        options = rule.kernel_options(rule.split_prior or SPLIT_PRIORS[0], share)
 
         def one(chain: int) -> tuple[FloatArray, FloatArray]:
             role = roles[chain]
@@ -91,18 +94,20 @@ def audition(
 
     of_row = np.ones(len(rows)) if rows.weight is None else rows.weight
     weight = np.concatenate([of_row[fold == chain] for chain in range(n_chains)])
-    before: list[tuple[FloatArray, FloatArray]] = []
+    before: list[list[tuple[FloatArray, FloatArray]]] = [[] for _ in shares]
     after: list[tuple[FloatArray, FloatArray]] = []
     with ThreadPoolExecutor(n_jobs) as pool:
         for some in (range(N_PILOTS), range(N_PILOTS, n_chains)):
-            before += run(table, some, own)
-            wide, more = widen([gains for _, gains in before[some.start :]])
+            for found, share in zip(before, shares, strict=True):
+                found += run(table, some, own, share)
+            wide, more = widen([gains for _, gains in before[0][some.start :]])
             columns = [np.concatenate([own[k], rest]) for k, rest in zip(some, more, strict=True)]
-            after += run(wide, some, dict(zip(some, columns, strict=True)))
-            first, second = (np.concatenate([losses for losses, _ in found]) for found in (before, after))
-            if not weight[: len(first)] @ (first - second) > 0.0:
+            after += run(wide, some, dict(zip(some, columns, strict=True)), shares[0])
+            *each, second = (np.concatenate([losses for losses, _ in found]) for found in (*before, after))
+            of_losses = weight[: len(second)]
+            first = min(each, key=lambda losses: float(of_losses @ losses))
+            if not of_losses @ (first - second) > 0.0:
                 return None
     usual = 2.0 * np.average(first, weights=weight)
     gain = weight * (np.log1p(first / usual) - np.log1p(second / usual))
-    is_better = clearly_gain(gain, n_groups / len(rows))
-    return np.mean([gains for _, gains in before], axis=0) if is_better else None
+    return [gains for _, gains in after] if clearly_gain(gain, n_groups / len(rows)) else None

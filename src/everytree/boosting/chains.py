@@ -170,6 +170,8 @@ class Likelihood(NamedTuple):
             return np.asarray(
                 (1.0 if self.exposure is None else self.exposure) * np.exp(scores[:, 0]) - self.y * scores[:, 0]
             )
+        if scores.shape[1] == 1:
+            return np.logaddexp(0.0, np.where(self.y > 0.5, -scores[:, 0], scores[:, 0]))
         wide = class_scores(scores)
         return np.asarray(logsumexp(wide, axis=1) - wide[np.arange(len(wide)), self.y.astype(np.int64)])
 
@@ -208,6 +210,8 @@ class Boosted(NamedTuple):
     gains: FloatArray
     # the trees with lines of each chain, whose scores add to those of `chains`; empty where no lines are offered
     lined: list[LinedTrees]
+    # of the number of a fold: the chain that left it out, with the factor that all other folds choose
+    without: Callable[[int], tuple[AdditiveTrees, LinedTrees | None]]
 
 
 class _Run(NamedTuple):
@@ -247,7 +251,7 @@ def boost(
     all rows, for the number of steps that was best for the rows it had set aside. With more rows there are more steps,
     by the square root. A table of fewer groups than chains has as many chains as groups.
 
-    With `points`, those of the codes of each column, nodes may be lines; for the loss "squared".
+    With `points`, those of the codes of each column, nodes may be lines; for the losses of `NUMBERS`.
 
     `factors` are those to try by which the average of the chains may go farther, or less far, from their base.
     """
@@ -347,19 +351,26 @@ def boost(
         except BaseException:
             booster.stop()  # before the pool waits for chains that still run
             raise
-    chains = [
-        AdditiveTrees(
-            own["n_nodes"], {name: own[name] for name in NODE_ARRAYS}, own["value"], own["base"], n_codes, own["mass"]
-        ) for own, *_ in runs
-    ]  # fmt: skip
+
+    def trees(own: dict[str, Any]) -> AdditiveTrees:
+        nodes = {name: own[name] for name in NODE_ARRAYS}
+        return AdditiveTrees(own["n_nodes"], nodes, own["value"], own["base"], n_codes, own["mass"])
+
+    def lines(own: dict[str, Any]) -> list[LinedTrees]:
+        return [] if points is None else [LinedTrees.of_chain(own["lined"], points, n_codes)]
+
+    def chain_without(number: int) -> tuple[AdditiveTrees, LinedTrees | None]:
+        own, share = scored[number].chain, float(of_fold[number])
+        return AdditiveTrees.average([trees(own)], share), LinedTrees.average(lines(own), share)
+
     n_steps = [own["n_steps"] if factor > 0.0 else 0 for own, *_ in runs]
     split_prior = float(np.median([own.split_prior for own in runs]))
     gains = np.zeros(len(n_codes))
     if factor > 0.0:
         gains = np.mean([gains_of(own, len(n_codes)) for own, *_ in runs], axis=0)
-    lined = [] if points is None else [LinedTrees.of_chain(own["lined"], points, n_codes) for own, *_ in runs]
+    chains, lined = [trees(own) for own, *_ in runs], [each for own, *_ in runs for each in lines(own)]
     left_out = departure * of_fold[fold][:, None]
-    return Boosted(chains, factor, fold, base, left_out, n_steps, split_prior, gains, lined)
+    return Boosted(chains, factor, fold, base, left_out, n_steps, split_prior, gains, lined, chain_without)
 
 
 def roles_of(

@@ -83,7 +83,7 @@ class _Rows(NamedTuple):
     X: NDArray[Any]
     y: NDArray[Any]
     first: NDArray[np.int64]
-    count: NDArray[np.int64]
+    n_equal: NDArray[np.int64]
 
 
 def _distinct(every: NDArray[Any], y: NDArray[Any], places: list[Any]) -> _Rows:
@@ -109,11 +109,11 @@ def _p_value(posterior: Any, rows: _Rows, new: NDArray[Any], candidate: Any) -> 
     asked, targets = np.vstack([rows.X[rows.first], new]), np.append(rows.y[rows.first], candidate)
     scores = with_new.loo_log_prob(asked, targets)
     as_unusual = scores[:-1] <= scores[-1] + SAME
-    return float((rows.count[as_unusual].sum() + 1) / (len(rows.y) + 1))
+    return float((rows.n_equal[as_unusual].sum() + 1) / (len(rows.y) + 1))
 
 
 def _places(posterior: Any, X: NDArray[Any]) -> list[Any]:
     """What tells rows apart: terminals of a meta-tree, else codes."""
     if isinstance(posterior, Posterior):
-        return posterior.tree.route(X).tolist()
+        return list(posterior.tree.route(X).tolist())
     return [row.tobytes() for row in X]

@@ -29,9 +29,10 @@ from everytree.batches.sketch import SAMPLE_ROWS
 from everytree.conformal.guarantee import Guarantee
 from everytree.estimators.availability import lacking, only_where, refuse_several_outputs
 from everytree.estimators.batches import fit_batches
-from everytree.estimators.conformal import conformal_of, set_aside, split_conformal
+from everytree.estimators.conformal import LEFT_OUT, check_left_out, conformal_of, set_aside, split_conformal
 from everytree.estimators.early_rows import EarlyRows
 from everytree.estimators.explaining import explanation
+from everytree.estimators.monotone import axes_of
 from everytree.estimators.outputs import fit_several
 from everytree.estimators.parameters import CategoricalFeatures, check_parameters
 from everytree.estimators.showing import drawing_options, fitted_html
@@ -50,6 +51,7 @@ from everytree.posterior.forest import Forest
 from everytree.posterior.posterior import Posterior
 from everytree.posterior.rows import Rows
 from everytree.predictive.predictive import Predictive
+from everytree.predictive.rearranged import Axis, Grid, rearranged
 from everytree.structure.importers.model import Imported
 from everytree.tables.named_columns import series_name, split_off
 from everytree.tables.one_row import rows_table
@@ -74,6 +76,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     max_bins: int
     categorical_features: CategoricalFeatures
     relative_weights: bool
+    monotonic_cst: Any
     n_jobs: int | None
     verbose: int
 
@@ -135,6 +138,11 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _fit(self, given: GivenRows, calibration_rows: Any = None) -> Self:
         """Fit a table in memory, without the rows that are set aside; a fit that fails changes nothing."""
+        if calibration_rows == LEFT_OUT:
+            check_left_out(given)
+            self._keep(self._fitted(given, keeps_left_out=True), given.X)
+            self._keep_early(None)
+            return self
         if calibration_rows is not None:
             seed = getattr(self, "random_state", None)
             rest, aside = set_aside(given, calibration_rows, seed, type(self).__name__)
@@ -144,16 +152,19 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             return self
         columns = output_columns(given.y) if self.grows_trees else None
         if columns is not None:
+            if self.monotonic_cst is not None:
+                raise ArgumentError("monotonic_cst", "is for one output, but y has several columns")
             fit_several(self, given, columns)
             return self
         self._keep(self._fitted(given), given.X)
         self._keep_early(None)
         return self
 
-    def _fitted(self, given: GivenRows) -> Fitted:
+    def _fitted(self, given: GivenRows, *, keeps_left_out: bool = False) -> Fitted:
         """Return what is learnt from a table."""
         self._check_parameters()
-        fitted = fit(given, self.target_before_fit(), self._structure_of_fit(), self._settings())
+        settings = replace(self._settings(), keeps_left_out=keeps_left_out)
+        fitted = fit(given, self.target_before_fit(), self._structure_of_fit(), settings)
         return self._scored(fitted, given.y)
 
     def conformalize(self, X: Any, y: Any = None, *, by: Any = None, groups: Any = None, **row_data: Any) -> Self:
@@ -320,6 +331,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _keep(self, fitted: Fitted, X: Any) -> None:
         """Keep the fitted state, and the names of the columns where all of them are text, as scikit-learn does."""
+        axes_of(self.monotonic_cst, fitted)  # raises for constraints that this table cannot have
         self.__dict__.pop("outputs_", None)
         names = fitted.schema.input_names
         given: Any = getattr(X, "column_names", None) or getattr(X, "columns", names)
@@ -362,7 +374,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             raise OverlapError(f"this {type(self).__name__} has taken back these rows already; nothing was changed")
         self.model_.forget(rows.codes, rows.y, rows.weight, n_jobs=self.n_jobs, **dict[str, Any](rows.row_data))
         without = self.fitted_.without_batch(rows)
-        self.fitted_ = replace(without, unseen=TAKEN_BACK, out_of_bag=None, mean_prediction=None)
+        self.fitted_ = replace(without, unseen=TAKEN_BACK, out_of_bag=None, mean_prediction=None, conformal=None)
         self._keep_early(None)
         return self
 
@@ -392,6 +404,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         """
         given = self._given_later(X, y, sample_weight, row_data, groups)
         rows = self._counted_rows(given)
+        self._check_unconstrained("influence")
         named = read_groups(given.groups, len(rows))
         codes = self._encode(X_new)
         columns, group = self._columns(X_new, len(codes), {}), np.arange(len(rows)) if named is None else named
@@ -636,6 +649,8 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         -------
         pathlib.Path
         """
+        self._check_fitted()
+        self._check_unconstrained("report")
         # Pages stand above estimators: they are looked up when one is asked for.
         written: Path = import_module("everytree.report").write_report(self, table, path, **options)
         return written
@@ -684,8 +699,27 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         """
         codes = self._encode(X)
         columns = self._columns(X, len(codes), row_data)
-        dist: Predictive = self.model_.predictive(codes, n_jobs=self.n_jobs, **columns)
-        return dist
+        return self._distributions(codes, columns)
+
+    @property
+    def _axes(self) -> tuple[Axis, ...]:
+        """Columns with which predictions rise or fall."""
+        return axes_of(self.monotonic_cst, self.fitted_)
+
+    def _distributions(self, codes: NDArray[Any], columns: Mapping[str, NDArray[Any]]) -> Predictive:
+        """One predictive distribution for each coded row; rearranged where the estimator is monotone."""
+        axes, found = self._axes, self.model_.predictive
+        if not axes:
+            dist: Predictive = found(codes, n_jobs=self.n_jobs, **columns)
+            return dist
+        grid = Grid.of(codes, axes, columns)
+        repeated = {name: np.repeat(values[grid.row_of], grid.n_points, axis=0) for name, values in columns.items()}
+        return rearranged(found(grid.codes, n_jobs=self.n_jobs, **repeated), grid)
+
+    def _check_unconstrained(self, method: str) -> None:
+        """Raise where a method is about the sum over trees, which is not what a monotone estimator predicts."""
+        if self._axes:
+            raise ArgumentError("monotonic_cst", f"is set, and {method} is about predictions without constraints")
 
     def _columns(self, X: Any, n_rows: int, row_data: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
         """Return the row data that the family needs for rows to predict."""
@@ -732,6 +766,9 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         >>> bool(abs(why.base + why.values[0].sum(axis=0) - model.predict_proba(X.iloc[[70]])[0]).max() < 1e-12)
         True
         """
+        self._check_fitted()
+        if scale == "prediction":
+            self._check_unconstrained("explain with scale='prediction'")
         return explanation(self, X, scale, table)
 
     def effect(

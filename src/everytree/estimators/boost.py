@@ -39,6 +39,7 @@ class _Boost(MetaEstimator):
     n_jobs: int | None = parameter(rules.N_JOBS, default=None)
     random_state: Any = parameter(rules.RANDOM_STATE, default=None)
     verbose: int = parameter(rules.VERBOSE, default=0)
+    monotonic_cst: Any = parameter(rules.MONOTONIC_CST, default=None)
 
     model_kinds = ("boosted classes", "boosted numbers", "survival")
     counts_rows = False
@@ -57,7 +58,12 @@ class _Boost(MetaEstimator):
         is_calibrated = getattr(self, "calibration", "auto") == "auto"  # the forest of residuals calibrates numbers
         n_residual_trees, lines = int(getattr(self, "n_residual_trees", 0)), bool(getattr(self, "lines", False))
         return BoostStructure(
-            rule, self.random_state, is_calibrated, n_residual_trees, lines, self.generate is not None
+            rule,
+            self.random_state,
+            is_calibrated,
+            n_residual_trees,
+            lines,
+            self.generate is not None and self.monotonic_cst is None,
         )
 
     @property

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Self
+from functools import partial
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +15,14 @@ from everytree.base.arrays import FloatArray, check_lengths
 from everytree.estimators.availability import only_where, refuse_several_outputs
 from everytree.estimators.base import AFTER_ALL_TREES, MetaEstimator
 from everytree.estimators.conformal import asked_of, conformal_of
+from everytree.estimators.monotone import over_grids
 from everytree.estimators.outputs import columns_to_score, labels_of
 from everytree.fitting.given import GivenRows
 from everytree.fitting.outputs import output_columns
 from everytree.fitting.targets.class_weight import ClassWeight, check_class_weight, weights_by_class, weights_by_classes
 from everytree.fitting.targets.classes import ClassTarget
 from everytree.fitting.targets.weights import read_weight
+from everytree.predictive.paths import predictive_of_probs
 from everytree.predictive.predictive import Predictive
 from everytree.tables.named_columns import split_off
 from everytree.tables.reading import Table
@@ -41,7 +44,7 @@ class Classifier(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
         sample_weight: Any = None,
         *,
         groups: Any = None,
-        calibration_rows: float | None = None,
+        calibration_rows: float | Literal["left_out"] | None = None,
     ) -> Self:
         """Learn from a table: columns, structures, priors and statistics.
 
@@ -58,10 +61,11 @@ class Classifier(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
         groups : (n_rows,) array_like, or str, optional
             Rows of the same group (a patient, a site, copies of a row) are left out together where priors are chosen by
             rows that a tree was not grown on. By default, rows that repeat each other in every column.
-        calibration_rows : float or int, optional
+        calibration_rows : float, int or "left_out", optional
             Share or number of the rows (of the groups, where they are given) that are drawn at random and set aside:
             the model is not fitted to them, and `predict_set` has proved coverage by them; see `conformalize`, which
-            takes rows that you set aside.
+            takes rows that you set aside. "left_out" sets none aside: sets are made by the trees or chains that left
+            rows out while the model was fitted, with a weaker promise, which `guarantee_` says.
         """
         given = self._given(X, y, sample_weight, {}, groups)
         return self._fit(given._replace(weight=self._weight(given.y, given.weight, is_all=True)), calibration_rows)
@@ -121,7 +125,7 @@ class Classifier(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
         if self._several:
             return [one.predict_proba(X) for one in self._several]
         codes = self._encode(X)
-        probs = self.model_.probs(codes, n_jobs=self.n_jobs)
+        probs = self._probs(codes)
         if self.n_classes_ == 1:  # the leaf model has two classes, and the other one never occurs
             probs = np.ones((len(codes), 1))
         return np.asarray(probs)
@@ -203,6 +207,17 @@ class Classifier(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
 
     def _predicted(self, X: Table) -> FloatArray:
         return np.asarray(self.predict_proba(X))
+
+    def _probs(self, codes: NDArray[Any]) -> FloatArray:
+        """Probabilities of coded rows; that of the second of two classes is monotone, where the estimator is."""
+        probs = partial(self.model_.probs, n_jobs=self.n_jobs)
+        if not self._axes:
+            return np.asarray(probs(codes))
+        second = over_grids(codes, self._axes, lambda points: probs(points)[:, 1])
+        return np.column_stack([1.0 - second, second])
+
+    def _distributions(self, codes: NDArray[Any], columns: Mapping[str, NDArray[Any]]) -> Predictive:
+        return predictive_of_probs(self._probs(codes)) if self._axes else super()._distributions(codes, columns)
 
     def _check_classes(self, classes: Any) -> None:
         """Raise if classes are named that are not those of the first call."""

@@ -26,6 +26,11 @@ from everytree.tables.repeats import read_groups
 CUT_SHORT = ("censored", "entry")
 """Row data of times that are not known to the end, or only of those who lived so long."""
 
+UNKNOWN_TARGETS = "leaves targets unknown: conformal intervals are proved for times that are all known"
+
+LEFT_OUT = "left_out"
+"""Value of `calibration_rows`: none is set aside, and what left rows out while the model was fitted is kept."""
+
 HOW = "set rows aside by fit(..., calibration_rows=0.2), or give others to conformalize(X, y)"
 
 
@@ -41,9 +46,7 @@ def set_aside(given: GivenRows, calibration_rows: Any, random_state: Any, owner:
     owner : str
         Name of the estimator, for errors.
     """
-    if output_columns(given.y) is not None:
-        must = "is for one column of targets: fit without it, and give rows that were set aside to conformalize"
-        raise ArgumentError("calibration_rows", must)
+    _refuse_several(given)
     y = as_labels(given.y)
     weight = read_weight(given.weight, len(y))
     group = read_groups(given.groups, len(y))
@@ -54,7 +57,21 @@ def set_aside(given: GivenRows, calibration_rows: Any, random_state: Any, owner:
     is_aside = np.isin(np.arange(len(y)) if group is None else group, rng.permutation(units)[:n_aside])
     if weight is not None:
         is_aside &= weight > 0.0
-    return _rows_of(given, y, ~is_aside, owner), _rows_of(given, y, is_aside, owner)._replace(weight=None)
+    return _rows_of(given, ~is_aside, owner), _rows_of(given, is_aside, owner)._replace(weight=None)
+
+
+def check_left_out(given: GivenRows) -> None:
+    """Check rows of which some are left out while a model is fitted."""
+    _refuse_several(given)
+    for name in (*CUT_SHORT, "event"):
+        if given.row_data.get(name) is not None:
+            raise ArgumentError(name, UNKNOWN_TARGETS)
+
+
+def _refuse_several(given: GivenRows) -> None:
+    if output_columns(given.y) is not None:
+        must = "is for one column of targets: fit without it, and give rows that were set aside to conformalize"
+        raise ArgumentError("calibration_rows", must)
 
 
 def _number_aside(calibration_rows: Any, n_units: int, units: str) -> int:
@@ -68,16 +85,10 @@ def _number_aside(calibration_rows: Any, n_units: int, units: str) -> int:
     raise ArgumentError("calibration_rows", f"{must}, but is {calibration_rows!r}")
 
 
-def _rows_of(given: GivenRows, y: NDArray[Any], which: NDArray[np.bool_], owner: str) -> GivenRows:
+def _rows_of(given: GivenRows, which: NDArray[np.bool_], owner: str) -> GivenRows:
     """Some of the rows."""
     rows = np.flatnonzero(which)
-
-    def some(values: Any) -> Any:
-        return None if values is None else as_labels(values)[rows]
-
-    row_data = {name: some(values) for name, values in given.row_data.items()}
-    X = read_table(given.X, owner).at(rows)
-    return GivenRows(X, y[rows], some(given.weight), row_data, some(given.groups), given.groups_name)
+    return given.at(rows)._replace(X=read_table(given.X, owner).at(rows))
 
 
 def split_conformal(model: Any, fitted: Fitted, given: GivenRows, by: Any = None) -> SplitConformal:
@@ -127,8 +138,7 @@ def _numbers_or_unknown(target: Target, y: NDArray[Any]) -> NDArray[Any]:
 def _refuse_cut_short(row_data: Mapping[str, NDArray[Any]]) -> None:
     for name in CUT_SHORT:
         if name in row_data and row_data[name].any():
-            must = "leaves targets unknown: conformal intervals are proved for times that are all known"
-            raise ArgumentError(name, must)
+            raise ArgumentError(name, UNKNOWN_TARGETS)
 
 
 def _one_of_each(

@@ -33,6 +33,7 @@ class _Ensemble(MetaEstimator):
     n_jobs: int | None = parameter(rules.N_JOBS, default=None)
     random_state: Any = parameter(rules.RANDOM_STATE, default=None)
     verbose: int = parameter(rules.VERBOSE, default=0)
+    monotonic_cst: Any = parameter(rules.MONOTONIC_CST, default=None)
 
     model_kinds = ("mixed classes", "boosted numbers", "survival")
     counts_rows = False
@@ -46,7 +47,12 @@ class _Ensemble(MetaEstimator):
         )
         n_residual_trees, lines = int(getattr(self, "n_residual_trees", 0)), bool(getattr(self, "lines", False))
         boost = BoostStructure(  # trees of residuals and lines are for numbers
-            rule, self.random_state, True, n_residual_trees, lines, self.generate is not None
+            rule,
+            self.random_state,
+            True,
+            n_residual_trees,
+            lines,
+            self.generate is not None and self.monotonic_cst is None,
         )
         return EnsembleStructure(forest, boost)
 

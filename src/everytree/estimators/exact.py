@@ -29,6 +29,7 @@ class _Exact(MetaEstimator):
     relative_weights: bool = parameter(rules.RELATIVE_WEIGHTS, default=False)
     n_jobs: int | None = parameter(rules.N_JOBS, default=None)
     verbose: int = parameter(rules.VERBOSE, default=0)
+    monotonic_cst: Any = parameter(rules.MONOTONIC_CST, default=None)
 
     model_kinds = ("exact", "exact curves")
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
@@ -16,6 +17,7 @@ from everytree.base.errors import ArgumentError
 from everytree.estimators.availability import only_where
 from everytree.estimators.base import AFTER_ALL_TREES, MetaEstimator
 from everytree.estimators.conformal import asked_of, conformal_of
+from everytree.estimators.monotone import over_grids
 from everytree.estimators.outputs import columns_to_score
 from everytree.estimators.survival import NO_INTERVALS, times_and_events
 from everytree.families.registry import NUMBER_FAMILIES, families_of_targets
@@ -49,7 +51,7 @@ class Regressor(RegressorMixin, MetaEstimator):  # type: ignore[misc]
         event: Any = None,
         entry: Any = None,
         groups: Any = None,
-        calibration_rows: float | None = None,
+        calibration_rows: float | Literal["left_out"] | None = None,
     ) -> Self:
         """Learn from a table: columns, structures, priors and statistics.
 
@@ -74,7 +76,7 @@ class Regressor(RegressorMixin, MetaEstimator):  # type: ignore[misc]
             With `family="survival"`: the time from which on the row was observed, before y; 0 by default.
         groups : (n_rows,) array_like, or str, optional
             As in `MetaForestClassifier.fit`.
-        calibration_rows : float or int, optional
+        calibration_rows : float, int or "left_out", optional
             As in `MetaForestClassifier.fit`, for `predict_interval` with `guarantee="conformal"`.
         """
         row_data = {"exposure": exposure, "censored": censored, "event": event, "entry": entry}
@@ -132,9 +134,9 @@ class Regressor(RegressorMixin, MetaEstimator):  # type: ignore[misc]
             self._warn_without("exposure")
         columns = self._columns(X, len(codes), row_data)
         if columns:
-            dist = self.model_.predictive(codes, n_jobs=self.n_jobs, **columns)
+            dist = self._distributions(codes, columns)
             return (dist.mean(), dist.std()) if return_std else dist.mean()
-        mean, variance = self.model_.moments(codes, n_jobs=self.n_jobs)
+        mean, variance = self._moments(codes)
         return (mean, np.sqrt(variance)) if return_std else mean
 
     def predictive(self, X: Any, **row_data: Any) -> Predictive:
@@ -172,7 +174,8 @@ class Regressor(RegressorMixin, MetaEstimator):  # type: ignore[misc]
         if guarantee != "conformal":
             raise ArgumentError("guarantee", f"must be None or 'conformal', but is {guarantee!r}")
         X, row_data = split_off(X, {"exposure": exposure})
-        return conformal_of(self).interval(asked_of(self, X, row_data), coverage)
+        ends = conformal_of(self).interval(asked_of(self, X, row_data), coverage)
+        return np.asarray(np.maximum(ends, self.model_.family.support.lowest))
 
     def log_scores(
         self, X: Any, y: Any, *, exposure: Any = None, censored: Any = None, event: Any = None, entry: Any = None
@@ -255,9 +258,17 @@ class Regressor(RegressorMixin, MetaEstimator):  # type: ignore[misc]
     def _predicted(self, X: Table) -> FloatArray:
         codes = self._encode(X)
         columns = self._columns(X, len(codes), {})
-        if columns:
-            return np.asarray(self.model_.predictive(codes, n_jobs=self.n_jobs, **columns).mean())
-        return np.asarray(self.model_.moments(codes, n_jobs=self.n_jobs)[0])
+        return np.asarray(self._distributions(codes, columns).mean() if columns else self._moments(codes)[0])
+
+    def _moments(self, codes: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance of coded rows; the mean is monotone, where the estimator is."""
+        if self._axes and self.model_.baseline is not None:  # means of the rearranged curves
+            curves = self._distributions(codes, {})
+            return curves.mean(), curves.variance()
+        mean, variance = self.model_.moments(codes, n_jobs=self.n_jobs)
+        if self._axes:
+            mean = over_grids(codes, self._axes, lambda points: self.model_.moments(points, n_jobs=self.n_jobs)[0])
+        return mean, variance
 
     def _read_target(self, y: Any) -> FloatArray:
         """Return the targets of rows to score, checked."""

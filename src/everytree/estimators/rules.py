@@ -105,18 +105,6 @@ def _columns_of_a_node(name: str, value: Any) -> None:
         raise ArgumentError(name, f"{must}, but is {value!r}")
 
 
-def _no_constraint(name: str, value: Any) -> None:
-    if value is None:
-        return
-    try:
-        signs = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        signs = np.ones(1)
-    if signs.ndim != 1 or signs.any():
-        must = "must be None, or 0 for every column: monotone constraints are not available yet"
-        raise ArgumentError(name, f"{must}, but is {value!r:.200}")
-
-
 def _true_or_score(name: str, value: Any) -> None:
     if not isinstance(value, bool | np.bool_) and not callable(value):
         raise ArgumentError(name, f"must be True, False or a function of y and predictions, but is {value!r}")
@@ -297,9 +285,12 @@ WARM_START = Rule(
     flag,
 )
 MONOTONIC_CST = Rule(
-    "(n_features,) array_like or None",
-    "None, or 0 for every column. Monotone constraints are not available yet, and anything else is refused.",
-    _no_constraint,
+    "(n_features,) array_like, dict or None",
+    """Columns of numbers or dates with which predictions must rise (1) or fall (-1); 0 for all others. A dict names
+    some of them: `{"age": 1}`. Means, quantiles and the probability of the second of two classes are rearranged to be
+    monotone; of several classes, lines and several outputs it is refused. A prediction costs that of all values of the
+    column, of up to 1024 points of a grid of several; see `docs/monotone.md`.""",
+    anything,
 )
 
 # ---- rules of boosting ----------------------------------------------------------------------------------------------
@@ -340,7 +331,7 @@ GENERATE = Rule(
 LINES_OF_BOOSTED = Rule(
     "bool",
     """Whether nodes of boosted trees are lines in columns of numbers where their evidence is larger than that of a
-    constant; families "normal" and "lognormal" only. A model with lines is not exported as plain trees.""",
+    constant. A model with lines is not exported as plain trees.""",
     flag,
 )
 SPLIT_PRIOR_OF_BOOSTED = Rule(

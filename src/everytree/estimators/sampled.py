@@ -29,6 +29,7 @@ class _Sampled(MetaEstimator):
     n_jobs: int | None = parameter(rules.N_JOBS, default=None)
     random_state: Any = parameter(rules.RANDOM_STATE, default=None)
     verbose: int = parameter(rules.VERBOSE, default=0)
+    monotonic_cst: Any = parameter(rules.MONOTONIC_CST, default=None)
 
     model_kinds = ("forest", "survival")
 

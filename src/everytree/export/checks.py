@@ -17,6 +17,8 @@ def check_exportable(model: Any) -> None:
     if not model.__sklearn_is_fitted__():
         how = "fit, or partial_fit," if model.counts_rows else "fit"
         raise ValueError(f"this {name} is not fitted yet: call {how} and export it then")
+    if model.monotonic_cst is not None:
+        raise ValueError(f"this {name} has monotonic_cst, which exports do not know; et.save keeps the model")
     family = model.model_.family
     if getattr(family, "mass", None) is None:
         what = "leaves that are lines" if "inputs" in family.row_data else f"leaves of a family of its own, {family}"

@@ -71,7 +71,8 @@ def read_fitted(reader: Reader, model: Any) -> None:
             raise reader.error("has_names", "is true, but the columns have no names")
         model.feature_names_in_ = np.array(schema.input_names, dtype=object)
     row_names = _read_row_names(reader)
-    learnt = read_model(reader, Table(schema, row_names, model.has_classes), model.model_kinds)
+    table = Table(schema, row_names, model.has_classes)
+    learnt = read_model(reader, table, model.model_kinds)
     if model.has_one_tree and len(learnt.parts.averaged) != 1:
         raise reader.error("forest", f"has {len(learnt.parts.averaged)} trees, but a {type(model).__name__} has one")
     choice = read_choice(reader.section("choice"), learnt.family) if "choice" in reader else None
@@ -94,8 +95,8 @@ def read_fitted(reader: Reader, model: Any) -> None:
         helpful=read_helpful(reader, learnt), groups=reader.value("groups", str) if "groups" in reader else None,
         target_name=reader.value("target_name", str) if "target_name" in reader else None,
         mean_prediction=_read_mean(reader, learnt), last_time=_read_last_time(reader),
-        conformal=read_conformal(reader, learnt), is_out_of_fold=_read_is_out_of_fold(reader, schema, learnt),
-        forgotten=forgotten,
+        conformal=read_conformal(reader, learnt, table, model.model_kinds),
+        is_out_of_fold=_read_is_out_of_fold(reader, schema, learnt), forgotten=forgotten,
     )  # fmt: skip
 
 

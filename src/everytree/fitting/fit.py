@@ -11,6 +11,8 @@ from functools import partial
 
 import numpy as np
 
+from everytree.base.errors import ArgumentError
+from everytree.conformal.conformal import Conformal
 from everytree.fitting.coding import code_first_rows, first_weights
 from everytree.fitting.fitted import Fitted
 from everytree.fitting.given import GivenRows, Settings
@@ -68,10 +70,20 @@ def fit_sample(
     learnt = structure.fit(rows, target, schema, settings)
     fitted = Fitted.of(learnt, target, schema, rows, weight, factor, settings.n_jobs)
     fitted = fitted.with_batch(replace(rows, codes=later_codes))
+    if settings.keeps_left_out:
+        fitted = replace(fitted, conformal=_by_left_out(learnt, settings))
     groups = None if given.groups is None else given.groups_name
     is_out_of_fold = not np.array_equal(rows.codes, later_codes) or fitted.model.counts_out_of_fold
     fitted = replace(fitted, groups=groups, is_out_of_fold=is_out_of_fold, target_name=given.target_name)
     return fitted, partial(_scored_by, fitted, learnt, rows)
+
+
+def _by_left_out(learnt: Learnt, settings: Settings) -> Conformal:
+    """Intervals and sets by what left rows out."""
+    if learnt.left_out is None:
+        must = f"is 'left_out', but this {settings.owner} leaves no rows out that could be: give a share of the rows"
+        raise ArgumentError("calibration_rows", must)
+    return learnt.left_out()
 
 
 def _scored_by(fitted: Fitted, learnt: Learnt, rows: Rows, forest: Forest) -> Scores | NoScores:

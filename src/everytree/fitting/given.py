@@ -39,6 +39,7 @@ class Settings:
     relative_weights: bool
     n_jobs: int | None
     verbose: int
+    keeps_left_out: bool = False  # what is learnt without some of the rows, for conformal prediction
 
 
 def _at(values: Any, rows: NDArray[np.int64]) -> Any:

@@ -103,19 +103,6 @@ class ExactCurves(UpdatableModel):
         self.exact.merge(other.exact)
         return self
 
-    def forget(
-        self,
-        X: NDArray[Any],
-        y: NDArray[Any],
-        sample_weight: FloatArray | None = None,
-        *,
-        n_jobs: int | None = None,
-        **row_data: Any,
-    ) -> Self:
-        positions, columns = positions_of_rows(self.hazard, y, sample_weight, row_data)
-        self.exact.forget(X, positions, sample_weight, n_jobs=n_jobs, **columns)
-        return self
-
     def take_away(self, other: Self) -> Self:
         self.exact.take_away(other.exact)
         return self

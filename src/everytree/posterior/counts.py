@@ -60,8 +60,10 @@ def count_placed(tree: MetaTree, family: NativeFamily, ends: NDArray[np.int32], 
 
 def recounted(post: Posterior, rows: Rows) -> Posterior:
     """The posterior of these rows alone, with the tree and the priors of another one. All codes are known to it."""
-    statistics = count_placed(post.tree, post.family, post.tree.route(rows.codes, n_jobs=1), rows)
-    return Posterior.from_counts(post.tree, post.family, post.split_prior_argument, statistics, len(rows))
+    family = post.family
+    assert isinstance(family, NativeFamily), "only built-in families are counted by terminals"
+    statistics = count_placed(post.tree, family, post.tree.route(rows.codes, n_jobs=1), rows)
+    return Posterior.from_counts(post.tree, family, post.split_prior_argument, statistics, len(rows))
 
 
 def _add_rows(

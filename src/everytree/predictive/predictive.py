@@ -107,6 +107,11 @@ class Predictive(ABC):
     def _draws(self, n_draws: int, rng: np.random.Generator) -> FloatArray:
         """(n_rows, n_draws) draws from the mixtures."""
 
+    def _sorted_by(self, sort: Callable[[FloatArray], FloatArray]) -> Predictive | None:
+        """Return distributions of the same kind whose tails are sorted, for kinds that stay the same; else None."""
+        del sort
+        return None
+
     # ---- replaced by subclasses that have a faster way -------------------------------------------------------------
 
     def _log_probs(self, grid: FloatArray) -> FloatArray:

@@ -107,6 +107,12 @@ class Grid:
         return table, beside
 
 
+def rearranged(base: Predictive, grid: Grid) -> Predictive:
+    """Distributions of rows, rearranged; `base` are those of all codes of the grid."""
+    found = base._sorted_by(grid.sorted)
+    return RearrangedPredictive(base, grid) if found is None else found
+
+
 class RearrangedPredictive(Predictive):
     """Distributions that rise or fall with some columns: for every target, its cdf is rearranged.
 
@@ -161,13 +167,18 @@ class RearrangedPredictive(Predictive):
         return self._at_targets(grid, lambda base, y: base.sf(y) if is_above else base.cdf(y), turn, None)
 
     def _log_probs(self, grid: FloatArray) -> FloatArray:
-        return self._at_targets(grid, Predictive.cdf, -1, Predictive.log_prob)
+        with np.errstate(divide="ignore"):
+            if getattr(self._no_components(), "is_discrete", False):
+                up_to = [self._tails(targets, is_above=False) for targets in (grid, grid - 1.0)]
+                beyond = [self._tails(targets, is_above=True) for targets in (grid - 1.0, grid)]
+                return np.log(np.where(up_to[0] < 0.5, up_to[0] - up_to[1], beyond[0] - beyond[1]))
+            return self._at_targets(grid, _log_odds, 1, Predictive.log_prob)
 
     def _scores(self, grid: FloatArray) -> FloatArray:
         levels = (np.arange(N_LEVELS) + 0.5) / N_LEVELS
         ends = self.quantile(levels)
         spread = (ends * (2.0 * levels - 1.0)).mean(axis=1)  # half of the mean distance of two of them
-        return np.abs(grid[:, :, None] - ends).mean(axis=2) - spread
+        return np.asarray(np.abs(grid[:, :, None] - ends).mean(axis=2) - spread)
 
     def _draws(self, n_draws: int, rng: np.random.Generator) -> FloatArray:
         draws = self.quantile(rng.uniform(1e-12, 1.0 - 1e-12, n_draws))
@@ -181,7 +192,8 @@ class RearrangedPredictive(Predictive):
         beside: Callable[[Predictive, FloatArray], FloatArray] | None,
     ) -> FloatArray:
         """(n_points, n_rows) values of rows at their own targets, which are not those of other rows of a unit."""
-        n_points, out = self._grid.n_points, np.empty((len(grid), len(self)))
+        grid = np.broadcast_to(grid, (len(grid), len(self)))
+        n_points, out = self._grid.n_points, np.empty(grid.shape)
         n_rows = max(1, CELLS_AT_ONCE // n_points)
         for first in range(0, len(self), n_rows):
             rows = np.arange(first, min(first + n_rows, len(self)))
@@ -202,3 +214,8 @@ class RearrangedPredictive(Predictive):
 
     def _per_target(self, function: Callable[[Mixture, FloatArray], FloatArray], grid: FloatArray) -> FloatArray:
         return self._per_row(lambda mixture: function(mixture, grid))
+
+
+def _log_odds(base: Predictive, y: FloatArray) -> FloatArray:
+    """Log odds that targets are exceeded: precise in both tails."""
+    return np.asarray(np.log(base.sf(y)) - np.log(base.cdf(y)))

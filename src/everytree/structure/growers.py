@@ -150,8 +150,10 @@ def _grow_one(
     splitter, max_features = recipe
     times = draw.times(n_rows, group)
     in_bag = times > 0
-    drawn, of_drawn = np.flatnonzero(in_bag), times[in_bag]
-    sample = np.repeat(drawn, of_drawn)
+    sample = drawn = np.flatnonzero(in_bag)
+    if draw.bootstrap:
+        of_drawn = times[drawn]
+        sample = np.repeat(drawn, of_drawn)
     fewest, columns = growth.min_samples_leaf, columns_of(draw.seed)
     *arrays, terminal = grower.grow(
         sample=sample, columns=columns, seed=draw.seed, random_splits=splitter == "random",
@@ -161,7 +163,7 @@ def _grow_one(
     )  # fmt: skip
     names = ("feature", "first_child", "n_children", "threshold", "missing_child")
     tree = MetaTree.from_trusted_arrays(dict(zip(names, arrays, strict=True)), n_features)
-    return tree, in_bag, terminal[np.cumsum(of_drawn) - of_drawn]
+    return tree, in_bag, terminal[np.cumsum(of_drawn) - of_drawn] if draw.bootstrap else terminal
 
 
 def n_looked_at(max_features: MaxFeatures, n_features: int) -> int:

@@ -30,7 +30,7 @@ SCORED_PAIRS = 50_000
 """Number of pairs of a scored row and a tree that sets the number of rows between these limits."""
 
 MOST_NODES = 1_000_000
-"""Nodes of all trees by which priors of numbers are chosen, about: each prior asks for the evidence of every node."""
+"""Nodes of all trees by which priors are chosen, about: each prior asks for the evidence of every node."""
 
 LEAST_TREES = 30
 """Priors are chosen by so many trees at least, if there are. An average of a dozen asks for smoother ones."""
@@ -212,7 +212,7 @@ def held_out(
 
     `is_counted` says whether these rows are in the statistics.
     """
-    unseen = _unseen(rows, grown)
+    unseen = unseen_by_trees(rows, grown)
     is_honest = bool(unseen.any())
     if not is_honest:
         unseen = np.ones_like(unseen)
@@ -236,7 +236,7 @@ def held_out_rows(
     is_counted: bool = True,
 ) -> HeldOut:
     """Score these rows by the trees that were not grown on their groups; by all if each was grown on every row."""
-    unseen = _unseen(rows, grown)
+    unseen = unseen_by_trees(rows, grown)
     is_honest = bool(unseen.any())
     involved = np.concatenate([scored, companions(scored, rows.group)])
     held = _routed(rows, grown, statistics, unseen if is_honest else np.ones_like(unseen), involved, n_jobs)
@@ -245,14 +245,14 @@ def held_out_rows(
 
 def is_unseen(rows: Rows, grown: Sequence[Grown]) -> NDArray[np.bool_]:
     """(n_rows,) whether some tree was not grown on a row and its group; every row if each was grown on all of them."""
-    unseen = _unseen(rows, grown).any(axis=0)
+    unseen = unseen_by_trees(rows, grown).any(axis=0)
     return np.asarray(unseen if unseen.any() else np.ones(len(rows), dtype=bool))
 
 
 def held_out_by_few(
     held: HeldOut, rows: Rows, grown: Sequence[Grown], statistics: Sequence[FloatArray], rng: np.random.Generator
 ) -> HeldOut:
-    """Return fewer trees and other rows, to choose priors of numbers by; `held` itself where trees are small.
+    """Return fewer trees and other rows, to choose priors by; `held` itself where trees are small.
 
     The rows are those that most of these trees were not grown on: the average of few trees would ask for other priors
     than the forest. Which rows these are has nothing to do with their targets.
@@ -262,7 +262,7 @@ def held_out_by_few(
     if n_trees >= len(grown) or not held.is_honest:
         return held
     some = grown[:n_trees]
-    unseen = _unseen(rows, some)
+    unseen = unseen_by_trees(rows, some)
     times = unseen.sum(axis=0)
     order = rng.permutation(len(rows))
     scored = order[np.argsort(-times[order], kind="stable")][: held.n_scored]
@@ -281,7 +281,7 @@ def every_held_out(
 
     Rows of a group are in the same samples, so that all companions of these rows are among them.
     """
-    unseen = _unseen(rows, grown)
+    unseen = unseen_by_trees(rows, grown)
     places = np.asarray(unseen.any(axis=0))
     return _routed(rows, grown, statistics, unseen, np.flatnonzero(places), n_jobs), places
 
@@ -294,7 +294,7 @@ def left_out(rows: Rows, tree: MetaTree, statistics: FloatArray, numbers: NDArra
     return replace(held, n_scored=len(numbers))
 
 
-def _unseen(rows: Rows, grown: Sequence[Grown]) -> NDArray[np.bool_]:
+def unseen_by_trees(rows: Rows, grown: Sequence[Grown]) -> NDArray[np.bool_]:
     """(n_trees, n_rows) the rows of groups that a tree was not grown on."""
     return np.stack([~with_group_members(one.in_bag, rows.group) for one in grown])
 

@@ -26,12 +26,12 @@ def best_sharpness(
     log_probs = np.log(np.maximum(probs, 1e-300))
     below_top = log_probs - log_probs.max(axis=1, keepdims=True)
     total_weight = float(weight.sum())
-    of_y = float(weight @ below_top[np.arange(len(y)), y])
+    of_y = float((weight * below_top[np.arange(len(y)), y]).sum())  # a product of vectors would start threads of BLAS
 
     def score(log_sharpness: float) -> float:
         power = np.exp(log_sharpness)
         log_sums = np.log(np.exp(power * below_top).sum(axis=1))
-        return float(power * of_y - weight @ log_sums) / total_weight
+        return float(power * of_y - (weight * log_sums).sum()) / total_weight
 
     if not sharpen:
         return score(0.0), 1.0

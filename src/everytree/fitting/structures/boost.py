@@ -16,10 +16,12 @@ from sklearn.utils import check_random_state
 from everytree.base.arrays import FloatArray
 from everytree.base.checks import resolve_n_jobs
 from everytree.base.progress import Progress
-from everytree.boosting.chains import SHARED, Boosted, BoostRule, Likelihood, boost, class_scores
+from everytree.boosting.chains import NUMBERS, SHARED, Boosted, BoostRule, Likelihood, boost, class_scores
 from everytree.boosting.lines import LinedTrees, points_of_codes
 from everytree.boosting.scales import FLATTENED, KEPT, SHARPENED
 from everytree.boosting.trees import AdditiveTrees
+from everytree.conformal.conformal import Conformal
+from everytree.conformal.folds import FoldConformal
 from everytree.families.link import Link
 from everytree.families.prior_search import overall_rate
 from everytree.fitting.coding import code_first_rows
@@ -35,6 +37,7 @@ from everytree.fitting.targets.target import Target
 from everytree.fitting.targets.units import standardised
 from everytree.models.boosted import BoostedClasses, BoostedNumbers, Chains, with_centre
 from everytree.models.centres import Centres
+from everytree.models.model import Model
 from everytree.posterior.counts import recounted
 from everytree.posterior.rows import Rows
 from everytree.predictive.moved import ShiftedPredictive
@@ -103,15 +106,26 @@ class BoostStructure:
 
     def fit(self, rows: Rows, target: Target, schema: Schema, settings: Settings) -> Learnt:
         if isinstance(target, ClassTarget):
-            model, left_out, fold = self.classes(rows, target, schema, settings)
-            return Learnt(model, unseen=partial(UnseenRows.of_folds, left_out, rows, fold))
+            boosted_classes = self.classes(rows, target, schema, settings)
+            model, left_out, fold, without = boosted_classes
+            conformal = partial(by_folds, without, fold, rows, settings)
+            return Learnt(model, unseen=partial(UnseenRows.of_folds, left_out, rows, fold), left_out=conformal)
         assert isinstance(target, NumberTarget)
         link = link_of(target)
         boosted = self.centres(rows, link, schema, settings)
         centres = Centres(boosted.trees, link, lined=boosted.lined)
-        return fit_residuals(
-            rows, boosted.left_out, centres, boosted.chains, target, schema, settings, self.residuals(target, len(rows))
-        )
+
+        def about(out_of_fold: FloatArray, centres: Centres) -> Learnt:
+            return fit_residuals(
+                rows, out_of_fold, centres, boosted.chains, target, schema, settings, self.residuals(target, len(rows))
+            )
+
+        def without_fold(number: int) -> Model:
+            own = Centres(boosted.without(number)[0], link, lined=boosted.without(number)[1])
+            return about(np.where(boosted.fold == number, np.nan, boosted.left_out), own).model
+
+        conformal = partial(by_folds, without_fold, boosted.fold, rows, settings)
+        return about(boosted.left_out, centres)._replace(left_out=conformal)
 
     def residuals(self, target: NumberTarget, n_rows: int) -> ForestStructure:
         """The forest that models the residuals of out-of-fold predictions."""
@@ -119,10 +133,8 @@ class BoostStructure:
         growth = Growth(min_samples_leaf=int(np.clip(n_rows // ROWS_OF_WIDER_LEAVES, 1, ROWS_OF_LEAF_OF_RESIDUALS)))
         return ForestStructure(self.n_residual_trees, self.random_state, "tempered", sharpen, growth)
 
-    def classes(
-        self, rows: Rows, target: ClassTarget, schema: Schema, settings: Settings
-    ) -> tuple[BoostedClasses, FloatArray, NDArray[np.int64]]:
-        """The model, and of each row its probabilities by the chain that left it out, and the number of this one."""
+    def classes(self, rows: Rows, target: ClassTarget, schema: Schema, settings: Settings) -> BoostedWithout:
+        """The model, what each row's chain without it says, and these chains as models."""
         boosted = self._boost(
             rows, self._likelihood(rows, target), schema, settings, SHARPENED if self.sharpen else KEPT
         )
@@ -130,7 +142,12 @@ class BoostStructure:
         sharpness = boosted.factor or 1.0  # of no trees it does not matter
         chains = Chains(boosted.gains, boosted.split_prior, boosted.n_steps)
         model = BoostedClasses(trees, sharpness, chains, len(rows))
-        return model, softmax(class_scores(boosted.base + boosted.departure), axis=1), boosted.fold
+
+        def without(number: int) -> BoostedClasses:
+            return replace(model, trees=boosted.without(number)[0])
+
+        left_out = softmax(class_scores(boosted.base + boosted.departure), axis=1)
+        return BoostedWithout(model, left_out, boosted.fold, without)
 
     def centres(self, rows: Rows, link: Link, schema: Schema, settings: Settings) -> BoostedCentres:
         """Boost the centres of numbers, in a unit of their own."""
@@ -141,7 +158,13 @@ class BoostStructure:
         left_out = trees.base[0] + scale * boosted.departure[:, 0]
         chains = Chains(boosted.gains, boosted.split_prior, boosted.n_steps)
         lined = LinedTrees.average(boosted.lined, boosted.factor, unit=scale)
-        return BoostedCentres(trees, lined, left_out, boosted.fold, chains)
+
+        def without(number: int) -> tuple[AdditiveTrees, LinedTrees | None]:
+            own, own_lined = boosted.without(number)
+            lined = None if own_lined is None else LinedTrees.average([own_lined], 1.0, unit=scale)
+            return AdditiveTrees.average([own], unit=scale, shift=centre), lined
+
+        return BoostedCentres(trees, lined, left_out, boosted.fold, chains, without)
 
     def _likelihood(self, rows: Rows, target: Target) -> Likelihood:
         if isinstance(target, ClassTarget):
@@ -154,7 +177,7 @@ class BoostStructure:
         return replace(self.rule, max_features=1.0) if schema.n_features <= FEW_COLUMNS else self.rule
 
     def _has_lines(self, likelihood: Likelihood) -> bool:
-        return self.lines and likelihood.loss == "squared"
+        return self.lines and likelihood.loss in NUMBERS
 
     def _boost(
         self, rows: Rows, likelihood: Likelihood, schema: Schema, settings: Settings, factors: FloatArray
@@ -171,14 +194,32 @@ class BoostStructure:
             )  # fmt: skip
 
 
+class BoostedWithout(NamedTuple):
+    """Boosted classes, (n_rows, n_classes) probabilities by the chain that left a row out, of number `fold`, and the
+    model of the chain without a fold."""
+
+    model: BoostedClasses
+    left_out: FloatArray
+    fold: NDArray[np.int64]
+    without: Callable[[int], BoostedClasses]
+
+
 class BoostedCentres(NamedTuple):
-    """Centres of numbers: by trees, and (n_rows,) those by the chain that left a row out, of number `fold`."""
+    """Centres of numbers: by trees, and (n_rows,) those by the chain that left a row out, of number `fold`; and the
+    trees of the chain without a fold."""
 
     trees: AdditiveTrees
     lined: LinedTrees | None
     left_out: FloatArray
     fold: NDArray[np.int64]
     chains: Chains
+    without: Callable[[int], tuple[AdditiveTrees, LinedTrees | None]]
+
+
+def by_folds(without: Callable[[int], Model], fold: NDArray[np.int64], rows: Rows, settings: Settings) -> Conformal:
+    """Intervals and sets by the models without each fold."""
+    models = [without(number) for number in range(int(fold.max()) + 1)]
+    return FoldConformal.of_rows(models, fold, rows, resolve_n_jobs(settings.n_jobs))
 
 
 def loss_of_classes(n_classes: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
@@ -27,6 +28,10 @@ MAX_CODES = 255
 
 N_COLUMNS = 6
 """Columns of numbers that are combined: those of the largest gains."""
+
+
+MOST_FORMULAS = 24
+"""Formulas that are kept: those of the largest gains in the chains that tried them."""
 
 
 def drawn_rows(rows: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -69,6 +74,7 @@ def chosen_formulas(
     if n_groups < FEWEST_GROUPS or sum(is_number) < 2:
         return []
     numbers: dict[int, FloatArray] = {}
+    tried: list[list[Formula]] = []  # in the order of the columns of each wider table, for each chain
 
     def formulas(gains: FloatArray) -> list[Formula]:
         order = [int(k) for k in np.argsort(-gains, kind="stable") if is_number[k] and gains[k] > 0.0]
@@ -83,13 +89,17 @@ def chosen_formulas(
     def widen(gains: Sequence[FloatArray]) -> tuple[CodedTable, list[NDArray[np.int32]]]:
         of_chain = [formulas(each) for each in gains]
         every = list(dict.fromkeys(formula for own in of_chain for formula in own))
+        tried.extend([every] * len(gains))
         wide = schema.with_formulas(table, every, sample_weight=rows.weight, max_bins=max_bins)
         codes = wide.encode(table, only=np.arange(wide.n_features) >= schema.n_features)
         codes[:, : schema.n_features] = rows.codes  # cross-fitted
         place = {formula: schema.n_features + k for k, formula in enumerate(every)}
         return coded(wide, codes), [np.array([place[each] for each in own], dtype=np.int32) for own in of_chain]
 
-    found = audition(
-        coded(schema, rows.codes), rows, likelihood, rule, schema.either(len(rows)), widen, n_jobs,
-    )  # fmt: skip
-    return [] if found is None else formulas(found)
+    found = audition(coded(schema, rows.codes), rows, likelihood, rule, schema.either(len(rows)), widen, n_jobs)
+    total: dict[Formula, float] = defaultdict(float)
+    for every, gains in zip(tried, found or (), strict=False):
+        for formula, gain in zip(every, gains[schema.n_features :].tolist(), strict=True):
+            total[formula] += gain
+    best = sorted(total, key=lambda formula: -total[formula])[:MOST_FORMULAS]
+    return [formula for formula in best if total[formula] > 0.0]

@@ -29,7 +29,7 @@ For numbers, whose densities cost more, the minimum is used."""
 SCORED_PAIRS = 50_000
 """Number of pairs of a scored row and a tree that sets the number of rows between these limits."""
 
-MOST_NODES = 1_000_000
+MOST_NODES = 100_000
 """Nodes of all trees by which priors of numbers are chosen, about: each prior asks for the evidence of every node."""
 
 LEAST_TREES = 30

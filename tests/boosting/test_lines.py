@@ -24,8 +24,7 @@ def problem(kind: str, seed: int = 0, n_rows: int = 60) -> tuple[dict[str, Any],
     """A table of codes with points, and its targets."""
     rng = np.random.default_rng(seed)
     n_columns = 12 if kind == "wide" else 3
-    if kind == "few rows":
-        n_rows = 9
+    n_rows = {"few rows": 9, "counts": 150}.get(kind, n_rows)
     codes = rng.integers(0, 6, (n_rows, n_columns)).astype(np.uint8)
     points = [np.sort(rng.normal(size=6)) for _ in range(n_columns)]
     if kind == "collinear":
@@ -38,9 +37,14 @@ def problem(kind: str, seed: int = 0, n_rows: int = 60) -> tuple[dict[str, Any],
     y = 3.0 * at[:, 0] - 2.0 * at[:, -1] * (codes[:, 1] > 2) + 0.1 * rng.normal(size=n_rows)
     if kind == "missing":
         codes[rng.random(codes.shape) < 0.2] = 255
+    exposure = None
+    if kind == "counts":
+        exposure = rng.uniform(0.5, 2.0, n_rows)
+        y = rng.poisson(exposure * np.exp(0.3 * y)).astype(float)
     given = {
         "codes": codes, "n_codes": np.full(n_columns, 6, dtype=np.int32), "has_missing": np.ones(n_columns, dtype=bool),
-        "y": y * {"huge": 1e8, "tiny": 1e-8}.get(kind, 1.0), "exposure": None, "n_classes": 2, "loss": "squared",
+        "y": y * {"huge": 1e8, "tiny": 1e-8}.get(kind, 1.0), "exposure": exposure, "n_classes": 2,
+        "loss": "rate" if kind == "counts" else "squared",
         "weight": rng.uniform(0.1, 3.0, n_rows) if kind != "unit weights" else None,
     }  # fmt: skip
     return given, points
@@ -54,7 +58,7 @@ def run_of(given: dict[str, Any], points: list[np.ndarray], role: np.ndarray, **
 
 
 KINDS = [
-    "usual", "unit weights", "missing", "collinear", "constant", "few rows", "huge", "tiny",
+    "usual", "unit weights", "missing", "collinear", "constant", "few rows", "huge", "tiny", "counts",
 ]  # fmt: skip
 
 
@@ -74,7 +78,11 @@ def test_each_step_is_the_average_over_all_prunings_and_kinds_of_nodes(kind):
     stops = role == Role.STOPS
     for tree in trees_of(lined):
         dispersion = np.average((score[stops] - y[stops]) ** 2, weights=weight[stops])
-        slopes = np.column_stack([weight * (score - y), weight])
+        expected, curvature = score, np.ones(n_rows)
+        if kind == "counts":  # of Newton's method: weights are the second derivatives
+            dispersion, expected = 1.0, given["exposure"] * np.exp(score)
+            curvature = expected
+        slopes = np.column_stack([weight * (expected - y), weight * curvature])
         paths = [path(tree, row) for row in codes]
         literal, _ = lines_of_terminals(
             tree, at[train], slopes[train], [paths[i] for i in np.flatnonzero(train)], RULE["tau"],
@@ -125,8 +133,10 @@ def test_points_must_fit():
     given, points = problem("usual")
     with pytest.raises(ValueError, match="one entry for each code"):
         _kernels.booster(**given, points=np.zeros(5))
-    with pytest.raises(ValueError, match="for the loss 'squared'"):
-        _kernels.booster(**given | {"loss": "rate"}, points=np.concatenate(points))
+    with pytest.raises(ValueError, match="for the losses 'squared' and 'rate'"):
+        _kernels.booster(
+            **given | {"loss": "logit", "y": (given["y"] > 0.0).astype(float)}, points=np.concatenate(points)
+        )
 
 
 # ---- points ---------------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from enum import IntEnum
@@ -54,8 +54,9 @@ SHARES_OF_COLUMNS = (0.5, 1.0)
 N_PILOTS = 2
 """Chains that try the second prior or share of columns first; it is dropped unless they gain by it."""
 
-MIN_ERRORS_OF_SHARE = 2.5
-"""Standard errors by which all columns must predict the left-out rows of all chains better to be chosen."""
+MIN_ERRORS = 2.5
+"""Standard errors by which all columns, or more of them, must predict the left-out rows of all chains better to be
+chosen."""
 
 HARDLY_NOISE = 0.1
 """Share of the loss without any column above which the second is not tried."""
@@ -144,20 +145,13 @@ class BoostRule:
 
 
 class Likelihood(NamedTuple):
-    """Targets as scores predict them.
+    """Targets as scores predict them."""
 
-    Attributes
-    ----------
-    loss : {"logit", "softmax", "shared softmax", "squared", "rate"}
-        "softmax" has a tree for each class, `SHARED` trees of all classes.
-    y : (n_rows,) float64
-    exposure : (n_rows,) float64 or None
-    n_classes : int
-    """
-
+    # {"logit", "softmax", "shared softmax", "squared", "rate"}: "softmax" has a tree for each class, `SHARED` trees of
+    # all classes
     loss: str
-    y: FloatArray
-    exposure: FloatArray | None = None
+    y: FloatArray  # (n_rows,)
+    exposure: FloatArray | None = None  # (n_rows,)
     n_classes: int = 0
 
     @property
@@ -199,38 +193,25 @@ def class_scores(scores: FloatArray) -> FloatArray:
 
 
 class Boosted(NamedTuple):
-    """Result of `boost`.
-
-    Attributes
-    ----------
-    chains : list of AdditiveTrees
-    factor : float
-        By which the average of the chains goes farther, or less far, from their base; 0 where no column matters.
-    fold : (n_rows,) int64
-        The chain that left a row out.
-    base : (n_rows, n_outputs) float64
-        Score of each row by that chain before its first step.
-    departure : (n_rows, n_outputs) float64
-        Sum of the steps of that chain, times the factor that the rows of all other folds choose: out-of-fold scores.
-    n_steps : list of int
-        Steps of each chain.
-    split_prior : float
-        That was given, or the one of most chains.
-    gains : (n_features,) float64
-        Expected gain in log evidence by the splits on each column and its slopes, on average over the chains.
-    lined : list of LinedTrees
-        The trees with lines of each chain, whose scores add to those of `chains`; empty where no lines are offered.
-    """
+    """Result of `boost`."""
 
     chains: list[AdditiveTrees]
+    # by which the average of the chains goes farther, or less far, from their base; 0 where no column matters
     factor: float
-    fold: NDArray[np.int64]
-    base: FloatArray
+    fold: NDArray[np.int64]  # (n_rows,): the chain that left a row out
+    base: FloatArray  # (n_rows, n_outputs): score of each row by that chain before its first step
+    # (n_rows, n_outputs): sum of the steps of that chain, times the factor that the rows of all other folds choose:
+    # out-of-fold scores
     departure: FloatArray
-    n_steps: list[int]
-    split_prior: float
+    n_steps: list[int]  # steps of each chain
+    split_prior: float  # that was given, or the one of most chains
+    # (n_features,): expected gain in log evidence by the splits on each column and its slopes, on average over the
+    # chains
     gains: FloatArray
+    # the trees with lines of each chain, whose scores add to those of `chains`; empty where no lines are offered
     lined: list[LinedTrees]
+    # of the number of a fold: the chain that left it out, with the factor that all other folds choose
+    without: Callable[[int], tuple[AdditiveTrees, LinedTrees | None]]
 
 
 class _Run(NamedTuple):
@@ -270,7 +251,7 @@ def boost(
     all rows, for the number of steps that was best for the rows it had set aside. With more rows there are more steps,
     by the square root. A table of fewer groups than chains has as many chains as groups.
 
-    With `points`, those of the codes of each column, nodes may be lines; for the loss "squared".
+    With `points`, those of the codes of each column, nodes may be lines; for the losses of `NUMBERS`.
 
     `factors` are those to try by which the average of the chains may go farther, or less far, from their base.
     """
@@ -278,7 +259,7 @@ def boost(
     n_groups = len(rows) if rows.group is None else int(rows.group.max()) + 1
     n_chains = max(1, min(rule.n_chains, n_groups))
     fold = folds(likelihood.order, rows.group, n_chains, rng)
-    roles = [_roles(fold == chain, likelihood.order, rows.group, rng) for chain in range(n_chains)]
+    roles = [roles_of(fold == chain, likelihood.order, rows.group, rng) for chain in range(n_chains)]
     seeds = rng.integers(2**62, size=n_chains).tolist()
     columns = [drawn_columns(len(n_codes), either, seed) for seed in seeds]
     booster = _kernels.booster(
@@ -370,20 +351,29 @@ def boost(
         except BaseException:
             booster.stop()  # before the pool waits for chains that still run
             raise
-    chains = [
-        AdditiveTrees(
-            own["n_nodes"], {name: own[name] for name in NODE_ARRAYS}, own["value"], own["base"], n_codes, own["mass"]
-        ) for own, *_ in runs
-    ]  # fmt: skip
+
+    def trees(own: dict[str, Any]) -> AdditiveTrees:
+        nodes = {name: own[name] for name in NODE_ARRAYS}
+        return AdditiveTrees(own["n_nodes"], nodes, own["value"], own["base"], n_codes, own["mass"])
+
+    def lines(own: dict[str, Any]) -> list[LinedTrees]:
+        return [] if points is None else [LinedTrees.of_chain(own["lined"], points, n_codes)]
+
+    def chain_without(number: int) -> tuple[AdditiveTrees, LinedTrees | None]:
+        own, share = scored[number].chain, float(of_fold[number])
+        return AdditiveTrees.average([trees(own)], share), LinedTrees.average(lines(own), share)
+
     n_steps = [own["n_steps"] if factor > 0.0 else 0 for own, *_ in runs]
     split_prior = float(np.median([own.split_prior for own in runs]))
-    gains = _gains(runs, len(n_codes)) if factor > 0.0 else np.zeros(len(n_codes))
-    lined = [] if points is None else [LinedTrees.of_chain(own["lined"], points, n_codes) for own, *_ in runs]
+    gains = np.zeros(len(n_codes))
+    if factor > 0.0:
+        gains = np.mean([gains_of(own, len(n_codes)) for own, *_ in runs], axis=0)
+    chains, lined = [trees(own) for own, *_ in runs], [each for own, *_ in runs for each in lines(own)]
     left_out = departure * of_fold[fold][:, None]
-    return Boosted(chains, factor, fold, base, left_out, n_steps, split_prior, gains, lined)
+    return Boosted(chains, factor, fold, base, left_out, n_steps, split_prior, gains, lined, chain_without)
 
 
-def _roles(
+def roles_of(
     is_left_out: NDArray[np.bool_], order_by: FloatArray, group: NDArray[np.int64] | None, rng: np.random.Generator
 ) -> NDArray[np.int64]:
     """(n_rows,) the role of each row in a chain; only of rows that it does not leave out some are drawn to stop it."""
@@ -443,12 +433,13 @@ def all_clearly_gain(gains: Sequence[FloatArray], share: float) -> list[bool]:
     share : float
         Of independent rows among all.
     """
-    found = []
-    for k in (*range(len(gains)), None):
-        gain = np.concatenate(_of_others(gains, k))
-        error = gain.std() / np.sqrt(max(len(gain) * share, 1.0))
-        found.append(bool(gain.mean() > MIN_ERRORS_OF_SHARE * error))
-    return found
+    others = [np.concatenate(_of_others(gains, k)) for k in (*range(len(gains)), None)]
+    return [clearly_gain(gain, share) for gain in others]
+
+
+def clearly_gain(gain: FloatArray, share: float) -> bool:
+    """Whether rows clearly gain on average, if this share of them is independent."""
+    return bool(gain.mean() > MIN_ERRORS * gain.std() / np.sqrt(max(len(gain) * share, 1.0)))
 
 
 def _of_others(gains: Sequence[FloatArray], fold: int | None) -> list[FloatArray]:
@@ -482,13 +473,10 @@ def _factors(
     )  # fmt: skip
 
 
-def _gains(runs: Sequence[_Run], n_columns: int) -> FloatArray:
-    """(n_columns,) gain by the splits on each column, and by its slopes, on average over the chains."""
-    gains = np.zeros(n_columns)
-    for own, *_ in runs:
-        lined = own["lined"]
-        for trees in (own, lined):
-            is_split = trees["feature"] >= 0
-            gains += np.bincount(trees["feature"][is_split], trees["gain"][is_split], n_columns)
-        gains += np.bincount(lined["columns"], lined["gain_of_line"], n_columns)
-    return gains / len(runs)
+def gains_of(chain: Mapping[str, Any], n_columns: int) -> FloatArray:
+    """(n_columns,) gain by the splits of a chain on each column, and by its slopes."""
+    gains, lined = np.zeros(n_columns), chain["lined"]
+    for trees in (chain, lined):
+        is_split = trees["feature"] >= 0
+        gains += np.bincount(trees["feature"][is_split], trees["gain"][is_split], n_columns)
+    return gains + np.bincount(lined["columns"], lined["gain_of_line"], n_columns)

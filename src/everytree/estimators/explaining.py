@@ -32,12 +32,15 @@ def explanation(model: Any, X: Any, scale: Scale, table: Any) -> Explanation:
         table = read_table(table, owner)
         others = model._encode(table)
         mean = None if model.model_.is_sum_of_trees else np.atleast_1d(model._predicted(table).mean(axis=0))
-    asked = Asked(codes, schema.input_of.astype(np.int32), schema.n_inputs, others, model.n_jobs, mean)
+    n_players = schema.n_inputs + schema.n_formulas
+    asked = Asked(codes, schema.input_of.astype(np.int32), n_players, others, model.n_jobs, mean)
     classes = tuple(getattr(model, "classes_", ())) or None
     if classes is not None and len(classes) == 1:
         found = Contributions(np.ones(1), np.zeros((len(codes), schema.n_inputs, 1)))
     else:
         found = model.model_.contributions(asked, scale)
+        if schema.n_formulas:
+            found = Contributions(found.base, np.moveaxis(schema.of_inputs(np.moveaxis(found.values, 1, 0)), 0, 1))
     prediction = model._predicted(rows) if scale == "prediction" else found.total()
     names = schema.input_names or [f"x{k}" for k in range(schema.n_inputs)]
     return _explanation(found, prediction, tuple(names), _cells(schema, rows, owner), classes, _what(model, scale))
@@ -59,6 +62,8 @@ def _what(model: Any, scale: Scale) -> str:
     """Name of the quantity that the contributions sum to."""
     if scale == "trees" and model.model_.of_trees is not None:
         return str(model.model_.of_trees)
+    if model.model_.baseline is not None:
+        return f"mean of times cut off at {short_number(float(model.model_.baseline.times[-1]), 6)}"
     last_time = model.fitted_.last_time
     if last_time is not None:
         return f"mean if rates go on beyond {short_number(last_time, 6)}"

@@ -7,10 +7,9 @@ from typing import Any
 
 def drawing_options(model: Any, options: dict[str, Any]) -> dict[str, Any]:
     """Add names of columns, values and classes, and which splits help, to options of pictures that lack them."""
-    inputs = model.schema_.input_names or [f"x{k}" for k in range(model.schema_.n_inputs)]
     words: dict[str, Any] = {
         "code_names": model.model_.words_of_codes(model.schema_),
-        "feature_names": [inputs[k] for k in model.schema_.input_of],
+        "feature_names": model.schema_.feature_words,
     }
     words["helps"] = getattr(model, "helpful_splits_", None)
     words["last_time"] = model._learnt().last_time

@@ -16,20 +16,11 @@ from everytree.tables.schema import Schema
 
 @dataclass(frozen=True)
 class Input:
-    """One input column.
-
-    Attributes
-    ----------
-    name : str
-    readers : tuple of int
-        The columns of the schema that read it.
-    is_text : bool
-        Whether it holds text; numbers otherwise.
-    """
+    """One input column."""
 
     name: str
-    readers: tuple[int, ...]
-    is_text: bool
+    readers: tuple[int, ...]  # the columns of the schema that read it
+    is_text: bool  # whether it holds text; numbers otherwise
 
 
 def inputs_of(schema: Schema) -> list[Input]:
@@ -37,7 +28,8 @@ def inputs_of(schema: Schema) -> list[Input]:
     known = schema.input_names
     readers: list[list[int]] = [[] for _ in range(schema.n_inputs)]
     for k, place in enumerate(schema.input_of.tolist()):
-        readers[place].append(k)
+        if schema.columns[k].formula is None:
+            readers[place].append(k)
     found = []
     for place, own in enumerate(readers):
         name = f"x{place}" if known is None else known[place]

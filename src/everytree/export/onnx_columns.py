@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from everytree.export.graph import ML, Graph, tensor
 from everytree.export.inputs import Input, inputs_of, missing_text
 from everytree.export.tables import UNSEEN, is_asked_by_value
 from everytree.tables.column import Column
+from everytree.tables.formulas import Formula
 from everytree.tables.schema import Schema
 
 
@@ -25,7 +27,28 @@ def tree_inputs(graph: Graph, schema: Schema, *, all_codes: bool = False) -> str
                 of_column[k] = _category_codes(graph, column, one)
             else:
                 of_column[k] = _numbers(graph, column, one, all_codes)
+    for k, column in enumerate(schema.columns):
+        if column.formula is not None:
+            of_column[k] = _computed(graph, column.formula, of_column)
     return graph.add("Concat", *(of_column[k] for k in sorted(of_column)), axis=1)
+
+
+def _computed(graph: Graph, formula: Formula, of_column: Mapping[int, str]) -> str:
+    """The numbers of a column with a formula, by the same steps as in `Formula.numbers`."""
+    a, b = (
+        graph.add("Div", of_column[place], graph.constant(np.array(scale)))
+        for place, scale in ((formula.first, formula.first_scale), (formula.second, formula.second_scale))
+    )
+    found = graph.add(_OPERATORS[formula.operator], a, b)
+    zero, largest = graph.constant(np.array(0.0)), np.finfo(np.float64).max
+    if formula.operator == "/":
+        found = graph.add("Where", graph.add("Equal", b, zero), graph.add("Mul", a, zero), found)
+    ends = [graph.constant(np.array(end)) for end in (largest, -largest)]
+    end = graph.add("Where", graph.add("Less", zero, found), *ends)
+    return graph.add("Where", graph.add("IsInf", found), end, found)
+
+
+_OPERATORS = {"+": "Add", "-": "Sub", "*": "Mul", "/": "Div"}
 
 
 def _category_codes(graph: Graph, column: Column, one: Input) -> str:

@@ -23,7 +23,7 @@ def lead(subject: Subject) -> str:
 def facts(subject: Subject, target_name: str | None) -> Iterator[tuple[str, str]]:
     """Target, rows, columns and kind of model."""
     schema = subject.model.schema_
-    kinds = [column.kind for column in schema.columns]
+    kinds = ["generated" if column.formula is not None else column.kind for column in schema.columns]
     kind_counts = [f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds)]
     if target_name is not None:
         yield "Target", one_line(target_name)

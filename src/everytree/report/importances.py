@@ -25,22 +25,14 @@ SPLIT_ON = "“Split on”: the probability that a tree splits on the column at 
 
 @dataclass(frozen=True)
 class Importances:
-    """One number per input column, and the range of 90% of the trees.
+    """One number per input column, and the range of 90% of the trees."""
 
-    Attributes
-    ----------
-    middle, low, high : (n_inputs,) float64
-    asked : (n_inputs,) float64 or None
-        Probability that a tree splits on the column; None where that and the range are not known.
-    meaning : str
-        Meaning of the numbers and their spread, in words.
-    """
-
-    middle: FloatArray
+    middle: FloatArray  # (n_inputs,)
     low: FloatArray
     high: FloatArray
+    # (n_inputs,): probability that a tree splits on the column; None where that and the range are not known
     asked: FloatArray | None
-    meaning: str
+    meaning: str  # meaning of the numbers and their spread, in words
 
 
 def importances(subject: Subject) -> Importances:
@@ -60,10 +52,10 @@ def _of_boosted(model: Any) -> Importances:
 
 def _of_trees(model: Any) -> Importances:
     posts, weights = model.forest_.posteriors, model.forest_.weights
-    by_tree = np.stack([_by_input(model, post.feature_importances()) for post in posts])
-    asked = weights @ np.stack([_by_input(model, post.feature_inclusion_prob()) for post in posts])
+    by_tree = np.stack([model.schema_.by_input(post.feature_importances()) for post in posts])
+    asked = weights @ np.stack([model.schema_.by_input(post.feature_inclusion_prob()) for post in posts])
     if len(posts) == 1:
-        spread = np.stack([_by_input(model, gains) for gains in _drawn_gains(posts[0])])
+        spread = np.stack([model.schema_.by_input(gains) for gains in _drawn_gains(posts[0])])
         whose = f"{DRAWS} trees drawn from the posterior"
     else:
         spread, whose = by_tree, f"the {len(posts)} trees of the forest"
@@ -95,20 +87,13 @@ def _of_exact(model: Any) -> Importances:
     counts = np.zeros((DRAWS, len(posterior.n_codes)))
     for count, drawn in zip(counts, posterior.sample_trees(DRAWS, rng=0), strict=True):
         np.add.at(count, drawn.feature[drawn.feature >= 0], 1.0)
-    low, high = np.quantile(np.stack([_by_input(model, count) for count in counts]), [0.05, 0.95], axis=0)
+    low, high = np.quantile(np.stack([model.schema_.by_input(count) for count in counts]), [0.05, 0.95], axis=0)
     return Importances(
-        _by_input(model, posterior.expected_splits), low, high,
-        np.minimum(_by_input(model, posterior.feature_prob), 1.0),
+        model.schema_.by_input(posterior.expected_splits), low, high,
+        np.minimum(model.schema_.by_input(posterior.feature_prob), 1.0),
         f"Expected number of splits on the column. Whiskers: where 90% of {DRAWS} trees drawn from the posterior are. "
         f"{SPLIT_ON}",
     )  # fmt: skip
-
-
-def _by_input(model: Any, of_feature: FloatArray) -> FloatArray:
-    """Add up the columns of codes that read the same input."""
-    total = np.zeros(model.schema_.n_inputs)
-    np.add.at(total, model.schema_.input_of, of_feature)
-    return total
 
 
 def importances_html(found: Importances, names: Sequence[str]) -> str:

@@ -69,21 +69,33 @@ const MISSING = -1, UNSEEN = -2;
 
 // `values`: one an input column; null is missing, a category is text, anything else a number.
 function encode(values) {
-  return data.columns.map((column) => {
-    const value = values[column.input];
-    let place;
-    if (value === null || Number.isNaN(value)) return missingCode(column);
-    if (column.kind === "categorical") {
-      place = column.categories.indexOf(value);
-      if (place < 0) {
-        if (column.new_code >= 0) return column.new_code;
-        return column.has_unseen ? UNSEEN : missingCode(column);
-      }
-    } else place = countBelow(column.cuts, column.single ? Math.fround(value) : value);
-    const code = column.groups.length ? column.groups[place] : place;
-    return code < 0 ? missingCode(column) : code;
-  });
+  return data.columns.map((column) =>
+    codeOf(column, column.formula ? computed(column.formula, values) : values[column.input]));
 }
+
+function codeOf(column, value) {
+  let place;
+  if (value === null || Number.isNaN(value)) return missingCode(column);
+  if (column.kind === "categorical") {
+    place = column.categories.indexOf(value);
+    if (place < 0) {
+      if (column.new_code >= 0) return column.new_code;
+      return column.has_unseen ? UNSEEN : missingCode(column);
+    }
+  } else place = countBelow(column.cuts, column.single ? Math.fround(value) : value);
+  const code = column.groups.length ? column.groups[place] : place;
+  return code < 0 ? missingCode(column) : code;
+}
+
+// The number that follows from those of two other columns; null where one of these is missing.
+function computed([operator, first, second, firstScale, secondScale], values) {
+  const [a, b] = [first, second].map((k) => values[data.columns[k].input]);
+  if (a === null || b === null) return null;
+  const x = a / firstScale, y = b / secondScale;
+  if (operator === "/") return y === 0 ? 0 : within(x / y);
+  return within(operator === "*" ? x * y : operator === "+" ? x + y : x - y);
+}
+const within = (x) => Math.min(Math.max(x, -Number.MAX_VALUE), Number.MAX_VALUE);
 
 // Models of every tree have one more code for missing values, where there were any.
 const missingCode = (column) => (data.missing_is_code && column.has_missing ? column.n_codes : MISSING);
@@ -171,8 +183,8 @@ function classProbs(parts) {
 }
 
 // A distribution over numbers: the mixture, drawn towards its mean by the sharpness.
-function numberDistribution(parts) {
-  const mixed = parts.map(({ statistics, place, weight }) => ({ weight, ...family.predict(family.parameters(statistics, place)) }));
+function numberDistribution(parts, exposure = 1) {
+  const mixed = parts.map(({ statistics, place, weight }) => ({ weight, ...family.predict(family.parameters(statistics, place), exposure) }));
   const total = mixed.reduce((sum, one) => sum + one.weight, 0);
   for (const one of mixed) one.weight /= total;
   const centre = family.centre();

@@ -9,6 +9,8 @@ numbers are compared as float64. A column of categories has them in `categories`
 largest code of the type, 255 or 65535, is a missing value; the one below it is, in columns of categories, a category
 that was not there at fit.
 
+A column with a `formula` reads no input: its numbers follow from those of two other columns of the schema.
+
 A column may have a `source`, the input column that it reads, so that several read the same one, and `groups`, which
 give several categories, or several intervals between cuts, the same code. With groups, a category that is not listed is
 missing; in columns that are `pooled` it is one that was not there at fit.
@@ -17,9 +19,10 @@ missing; in columns that are `pooled` it is one that was not there at fit.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import count
 from threading import Lock
 from typing import Any, Literal, get_args
 
@@ -27,7 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from everytree import _kernels
-from everytree.base.arrays import LARGEST_CODE
+from everytree.base.arrays import LARGEST_CODE, FloatArray
 from everytree.base.checks import resolve_n_jobs, whole_number
 from everytree.base.errors import ArgumentError
 from everytree.base.lazy import cached_property
@@ -45,6 +48,7 @@ from everytree.tables.column import (
     read_numbers,
     unseen_code,
 )
+from everytree.tables.formulas import Formula
 from everytree.tables.reading import Kind, Label, Table, Values, infinity, read_table
 from everytree.tables.texts import as_numbers, recognised
 
@@ -170,6 +174,7 @@ class Schema:
         named = [column.name for column in kept if column.name is not None]
         if named and (len(set(named)) < len(named) or len(named) < len(kept)):
             raise ValueError(f"columns must have different names, or none at all, but are named {named}")
+        _check_formulas(kept)
         _check_sources(kept)
         fitting = [np.uint8, np.uint16] if all(_fits(column, np.uint8) for column in kept) else [np.uint16]
         wanted = [kind for kind in fitting if dtype is None or np.dtype(dtype) == kind]
@@ -192,6 +197,22 @@ class Schema:
                 name = None if column.name is None else free_name(column.name, taken)
                 columns.append(replace(column, name=name, source=source))
         return cls.from_columns(columns)
+
+    def with_formulas(
+        self, X: Any, formulas: Sequence[Formula], *, sample_weight: ArrayLike | None = None, max_bins: int = 255
+    ) -> Schema:
+        """Return the schema with a column more for each formula; X is the table of fit, and so are the weights."""
+        table = read_table(X, "Schema")
+        rows = FitRows.of(table.n_rows, None, sample_weight)
+        numbers = dict(self.numbers_of(table, sorted({k for formula in formulas for k in formula[1:3]})))
+        words = [formula.words(self.feature_words) for formula in formulas]
+        taken = {column.name for column in self.columns} | set(self.input_names or ())
+        generated = []
+        for formula, label in zip(formulas, words, strict=True):
+            values = Values("numeric", formula.numbers(numbers[formula.first], numbers[formula.second]))
+            name = None if self.names is None else free_name(label, taken)
+            generated.append(replace(fit_numbers(name, label, values, rows, max_bins), formula=formula))
+        return self.from_columns([*self.columns, *generated])
 
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Schema:
@@ -219,7 +240,7 @@ class Schema:
     @cached_property
     def _inputs(self) -> dict[str | int, int]:
         """The input columns by name or by position, and their position in a table without names."""
-        sources = dict.fromkeys(_source(column, k) for k, column in enumerate(self.columns))
+        sources = dict.fromkeys(_source(column, k) for k, column in enumerate(self.columns) if column.formula is None)
         return {source: source if isinstance(source, int) else k for k, source in enumerate(sources)}
 
     @property
@@ -233,8 +254,50 @@ class Schema:
 
     @cached_property
     def input_of(self) -> NDArray[np.int64]:
-        """(n_features,) the input column that each code column reads, as an index into the inputs."""
-        return np.array([self._inputs[_source(column, k)] for k, column in enumerate(self.columns)])
+        """(n_features,) the input column that each code column reads, as an index into the inputs.
+
+        Columns with formulas have the numbers after those, each its own.
+        """
+        after = count(self.n_inputs)
+        return np.array(
+            [
+                next(after) if column.formula is not None else self._inputs[_source(column, k)]
+                for k, column in enumerate(self.columns)
+            ]
+        )
+
+    @cached_property
+    def n_formulas(self) -> int:
+        """Number of columns with formulas."""
+        return sum(column.formula is not None for column in self.columns)
+
+    def of_inputs(self, values: FloatArray) -> FloatArray:
+        """(n_inputs, ...) sums of what has been attributed to inputs and, after these, to columns with formulas.
+
+        What belongs to a formula belongs to its two columns, one half to each.
+        """
+        found = values[: self.n_inputs].copy()
+        formulas = [column.formula for column in self.columns if column.formula is not None]
+        for formula, own in zip(formulas, values[self.n_inputs :], strict=True):
+            found[self.input_of[formula.first]] += 0.5 * own
+            found[self.input_of[formula.second]] += 0.5 * own
+        return found
+
+    def by_input(self, of_feature: FloatArray) -> FloatArray:
+        """(n_inputs,) sums over the columns that read each input."""
+        total = np.zeros(self.n_inputs + self.n_formulas)
+        np.add.at(total, self.input_of, of_feature)
+        return self.of_inputs(total)
+
+    @property
+    def feature_words(self) -> list[str]:
+        """For each column the name of the input that it reads, or its formula in words."""
+        inputs = self.input_names or [f"x{k}" for k in range(self.n_inputs)]
+        words = [inputs[k] if k < self.n_inputs else "" for k in self.input_of]
+        return [
+            word if column.formula is None else column.formula.words(words)
+            for word, column in zip(words, self.columns, strict=True)
+        ]
 
     def either(self, n_rows: int) -> list[tuple[NDArray[np.int64], NDArray[np.int64]]]:
         """Columns that read the same rare categories: those with a code for each, and those with codes by mean targets.
@@ -334,6 +397,8 @@ class Schema:
                     codes[:, k] = self._category_codes(k, *labels)
                 else:
                     numbers[k] = read_numbers(column, label, values, table.n_rows)
+        for k, own in self.numbers_of(table, [k for k in wanted if self.columns[k].formula is not None], owner):
+            numbers[k] = own
         found = self._encoder.encode(numbers, codes, jobs)
         if found is not None:
             row, k = found
@@ -369,12 +434,26 @@ class Schema:
         """(n_rows, n columns of numbers) the values themselves, NaN where missing; for linear leaves."""
         table = read_table(X, owner)
         wanted = [k for k, column in enumerate(self.columns) if column.kind != "categorical"]
-        places = self.places(table, owner, wanted)
         out = np.empty((table.n_rows, len(wanted)))
-        for j, k in enumerate(wanted):
-            values, label = table.column(places[k]), table.label(places[k])
-            out[:, j] = read_numbers(self.columns[k], label, values, table.n_rows)
+        for j, (_, own) in enumerate(self.numbers_of(table, wanted, owner)):
+            out[:, j] = own
         return out
+
+    def numbers_of(
+        self, table: Table, wanted: Sequence[int], owner: str = "Schema"
+    ) -> Iterator[tuple[int, NDArray[Any]]]:
+        """Each wanted column of numbers, and (n_rows,) its numbers."""
+        formulas = [column.formula for k in wanted if (column := self.columns[k]).formula is not None]
+        operands = {k for formula in formulas for k in formula[1:3]} if formulas else set()
+        places = self.places(table, owner, sorted({*wanted, *operands}))
+
+        def read(k: int) -> NDArray[Any]:
+            return read_numbers(self.columns[k], table.label(places[k]), table.column(places[k]), table.n_rows)
+
+        kept = {k: read(k).astype(np.float64) for k in operands}  # several formulas read the same ones
+        for k in wanted:
+            formula = self.columns[k].formula
+            yield k, read(k) if formula is None else formula.numbers(kept[formula.first], kept[formula.second])
 
     @cached_property
     def code_names(self) -> list[CodeWords]:
@@ -382,8 +461,8 @@ class Schema:
         return [CodeWords.of(column, int(k)) for column, k in zip(self.columns, self.input_of, strict=True)]
 
     def places(self, table: Table, owner: str, wanted: Sequence[int]) -> dict[int, int]:
-        """Position in the table of each wanted column of this schema."""
-        sources = {k: _source(self.columns[k], k) for k in wanted}
+        """Position in the table of each wanted column of this schema that reads one."""
+        sources = {k: _source(self.columns[k], k) for k in wanted if self.columns[k].formula is None}
         place = self._inputs
         if self.input_names is not None and table.names is not None:
             place = {name: k for k, name in enumerate(table.names)}
@@ -425,7 +504,8 @@ class Schema:
         """Number of columns of each kind, in words."""
         counts = Counter(column.kind for column in self.columns)
         kinds = ", ".join(f"{counts[kind]} {kind}" for kind in get_args(Kind) if counts[kind])
-        return f"{self.n_features} column{'' if self.n_features == 1 else 's'}: {kinds}"
+        generated = f", {self.n_formulas} of them generated" if self.n_formulas else ""
+        return f"{self.n_features} column{'' if self.n_features == 1 else 's'}: {kinds}{generated}"
 
     def __repr__(self) -> str:
         return f"Schema({self.summary()}; {np.dtype(self.dtype).name})"
@@ -443,9 +523,17 @@ def _source(column: Column, index: int) -> str | int:
     return index if column.name is None else column.name
 
 
+def _check_formulas(columns: Sequence[Column]) -> None:
+    """Check that formulas are about columns of numbers that read an input."""
+    for k, column in enumerate(columns):
+        for place in () if column.formula is None else column.formula[1:3]:
+            if place >= len(columns) or columns[place].kind != "numeric" or columns[place].formula is not None:
+                raise ValueError(f"formula of column {k} must be of two columns of numbers, but is {column.formula!r}")
+
+
 def _check_sources(columns: Sequence[Column]) -> None:
     """Check that input columns are found all by name, or all by position without gaps."""
-    sources = [_source(column, k) for k, column in enumerate(columns)]
+    sources = [_source(column, k) for k, column in enumerate(columns) if column.formula is None]
     by_place = [source for source in sources if isinstance(source, int)]
     if by_place and len(by_place) < len(sources):
         raise ValueError(f"sources of columns must be all names or all places, but are {sources}")

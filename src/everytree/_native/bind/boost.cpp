@@ -83,7 +83,8 @@ std::unique_ptr<Booster> make(const Input<Code>& codes, const Input<std::int32_t
         if (n < 0 || n > missing_code<Code>) throw std::invalid_argument("n_codes does not fit the type of codes");
     std::optional<Points> kept;
     if (points) {
-        if (loss != "squared") throw std::invalid_argument("lines are for the loss 'squared'");
+        if (loss != "squared" && loss != "rate")
+            throw std::invalid_argument("lines are for the losses 'squared' and 'rate'");
         if (static_cast<std::int64_t>(points->size()) != std::accumulate(known.begin(), known.end(), std::int64_t{0}))
             throw std::invalid_argument("points must have one entry for each code of each column");
         kept.emplace(points->data(), known);

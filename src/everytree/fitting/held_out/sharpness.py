@@ -63,7 +63,7 @@ def sharpness_of_numbers(predictions: Predictions, weights: FloatArray | None = 
     """
     held = predictions.held
     predicted, rows = predictions.mixtures(np.ones(len(held.trees)) if weights is None else weights)
-    if predictions.family.has_cells:
+    if predictions.family.is_sharpened_by_power:
         return _sharpness_of_cells(predicted, held.y[rows].astype(np.float64), held.scored_weight[rows])
     mixtures, y = predicted.mixtures(), held.y[rows].astype(np.float64)
     mean = mixtures.mean()

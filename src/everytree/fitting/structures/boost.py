@@ -16,16 +16,20 @@ from sklearn.utils import check_random_state
 from everytree.base.arrays import FloatArray
 from everytree.base.checks import resolve_n_jobs
 from everytree.base.progress import Progress
-from everytree.boosting.chains import SHARED, Boosted, BoostRule, Likelihood, boost, class_scores
+from everytree.boosting.chains import NUMBERS, SHARED, Boosted, BoostRule, Likelihood, boost, class_scores
 from everytree.boosting.lines import LinedTrees, points_of_codes
 from everytree.boosting.scales import FLATTENED, KEPT, SHARPENED
 from everytree.boosting.trees import AdditiveTrees
+from everytree.conformal.conformal import Conformal
+from everytree.conformal.folds import FoldConformal
 from everytree.families.link import Link
 from everytree.families.prior_search import overall_rate
+from everytree.fitting.coding import code_first_rows
 from everytree.fitting.given import GivenRows, Settings
 from everytree.fitting.held_out.scores import NoScores
 from everytree.fitting.held_out.unseen import UnseenRows
 from everytree.fitting.structures.forest import ForestStructure
+from everytree.fitting.structures.generated import chosen_formulas, drawn_rows
 from everytree.fitting.structures.structure import Learnt, fit_schema
 from everytree.fitting.targets.classes import ClassTarget
 from everytree.fitting.targets.numbers import NumberTarget
@@ -33,10 +37,12 @@ from everytree.fitting.targets.target import Target
 from everytree.fitting.targets.units import standardised
 from everytree.models.boosted import BoostedClasses, BoostedNumbers, Chains, with_centre
 from everytree.models.centres import Centres
+from everytree.models.model import Model
 from everytree.posterior.counts import recounted
 from everytree.posterior.rows import Rows
 from everytree.predictive.moved import ShiftedPredictive
 from everytree.structure.growers import Growth
+from everytree.tables.reading import read_table
 from everytree.tables.repeats import row_groups
 from everytree.tables.schema import Schema
 
@@ -55,67 +61,93 @@ MAX_RESIDUAL_ROWS = 20_000
 ROWS_OF_LEAF_OF_RESIDUALS = 5
 """Rows of the smallest leaf of that forest: what boosting has left is mostly noise."""
 
+ROWS_OF_WIDER_LEAVES = 200
+"""Rows of a table for each of these: leaves of a short table are as small as they can be."""
+
 FEW_COLUMNS = 3
 """Tables with so few columns are always looked at whole."""
 
 
 @dataclass(frozen=True)
 class BoostStructure:
-    """Chains of boosted trees; for numbers, a forest of what is left besides.
-
-    Attributes
-    ----------
-    rule : BoostRule
-    random_state : int, RandomState or None
-    sharpen : bool
-        Whether the average of the chains is calibrated (temperature scaling) by out-of-fold predictions.
-    n_residual_trees : int
-        Number of trees of the forest that models residuals.
-    lines : bool
-        Whether the nodes of trees may be lines, where boosting predicts a mean or the mean of a logarithm.
-    """
+    """Chains of boosted trees; for numbers, a forest of what is left besides."""
 
     rule: BoostRule
     random_state: Any
-    sharpen: bool
-    n_residual_trees: int = 0
+    sharpen: bool  # whether the average of the chains is calibrated (temperature scaling) by out-of-fold predictions
+    n_residual_trees: int = 0  # number of trees of the forest that models residuals
+    # whether the nodes of trees may be lines, where boosting predicts a mean or the mean of a logarithm
     lines: bool = False
+    generates: bool = False  # whether columns are computed from others, where trees predict clearly better with them
 
     def schema(
         self, given: GivenRows, target: Target, y: NDArray[Any], weight: FloatArray | None, settings: Settings
     ) -> Schema:
-        return fit_schema(given, target, y, weight, settings, max_bins=settings.max_bins)
+        schema = fit_schema(given, target, y, weight, settings, max_bins=settings.max_bins)
+        return self._with_formulas(schema, given, target, y, weight, settings) if self.generates else schema
+
+    def _with_formulas(
+        self, schema: Schema, given: GivenRows, target: Target, y: NDArray[Any], weight: FloatArray | None,
+        settings: Settings,
+    ) -> Schema:  # fmt: skip
+        """The schema, with columns more where trees predict clearly better with them."""
+        table = read_table(given.X, settings.owner)
+        some = drawn_rows(np.arange(len(y)) if weight is None else np.flatnonzero(weight > 0.0))
+        own = given.at(some)._replace(X=table.at(some))
+        of_some = None if weight is None else weight[some]
+        target, rows, _ = code_first_rows(own, target, y[some], of_some, schema, settings)
+        likelihood = self._likelihood(rows, target)
+        rows = replace(rows, group=row_groups(rows.codes, rows.group))
+        formulas = chosen_formulas(
+            schema, own.X, rows, likelihood, self._rule(schema), has_lines=self._has_lines(likelihood),
+            max_bins=settings.max_bins, n_jobs=resolve_n_jobs(settings.n_jobs),
+        )  # fmt: skip
+        return schema.with_formulas(table, formulas, sample_weight=weight, max_bins=settings.max_bins)
 
     def fit(self, rows: Rows, target: Target, schema: Schema, settings: Settings) -> Learnt:
         if isinstance(target, ClassTarget):
-            model, left_out, fold = self.classes(rows, target, schema, settings)
-            return Learnt(model, unseen=partial(UnseenRows.of_folds, left_out, rows, fold))
+            boosted_classes = self.classes(rows, target, schema, settings)
+            model, left_out, fold, without = boosted_classes
+            conformal = partial(by_folds, without, fold, rows, settings)
+            return Learnt(model, unseen=partial(UnseenRows.of_folds, left_out, rows, fold), left_out=conformal)
         assert isinstance(target, NumberTarget)
         link = link_of(target)
         boosted = self.centres(rows, link, schema, settings)
         centres = Centres(boosted.trees, link, lined=boosted.lined)
-        return fit_residuals(
-            rows, boosted.left_out, centres, boosted.chains, target, schema, settings, self.residuals(target)
-        )
 
-    def residuals(self, target: NumberTarget) -> ForestStructure:
+        def about(out_of_fold: FloatArray, centres: Centres) -> Learnt:
+            return fit_residuals(
+                rows, out_of_fold, centres, boosted.chains, target, schema, settings, self.residuals(target, len(rows))
+            )
+
+        def without_fold(number: int) -> Model:
+            own = Centres(boosted.without(number)[0], link, lined=boosted.without(number)[1])
+            return about(np.where(boosted.fold == number, np.nan, boosted.left_out), own).model
+
+        conformal = partial(by_folds, without_fold, boosted.fold, rows, settings)
+        return about(boosted.left_out, centres)._replace(left_out=conformal)
+
+    def residuals(self, target: NumberTarget, n_rows: int) -> ForestStructure:
         """The forest that models the residuals of out-of-fold predictions."""
         sharpen = target.leaves.support.is_real_line
-        growth = Growth(min_samples_leaf=ROWS_OF_LEAF_OF_RESIDUALS)
+        growth = Growth(min_samples_leaf=int(np.clip(n_rows // ROWS_OF_WIDER_LEAVES, 1, ROWS_OF_LEAF_OF_RESIDUALS)))
         return ForestStructure(self.n_residual_trees, self.random_state, "tempered", sharpen, growth)
 
-    def classes(
-        self, rows: Rows, target: ClassTarget, schema: Schema, settings: Settings
-    ) -> tuple[BoostedClasses, FloatArray, NDArray[np.int64]]:
-        """The model, and of each row its probabilities by the chain that left it out, and the number of this one."""
-        n_classes = target.n_leaf_classes
-        likelihood = Likelihood(loss_of_classes(n_classes), rows.y, None, n_classes)
-        boosted = self._boost(rows, likelihood, schema, settings, SHARPENED if self.sharpen else KEPT)
+    def classes(self, rows: Rows, target: ClassTarget, schema: Schema, settings: Settings) -> BoostedWithout:
+        """The model, what each row's chain without it says, and these chains as models."""
+        boosted = self._boost(
+            rows, self._likelihood(rows, target), schema, settings, SHARPENED if self.sharpen else KEPT
+        )
         trees = AdditiveTrees.average(boosted.chains, boosted.factor)
         sharpness = boosted.factor or 1.0  # of no trees it does not matter
         chains = Chains(boosted.gains, boosted.split_prior, boosted.n_steps)
         model = BoostedClasses(trees, sharpness, chains, len(rows))
-        return model, softmax(class_scores(boosted.base + boosted.departure), axis=1), boosted.fold
+
+        def without(number: int) -> BoostedClasses:
+            return replace(model, trees=boosted.without(number)[0])
+
+        left_out = softmax(class_scores(boosted.base + boosted.departure), axis=1)
+        return BoostedWithout(model, left_out, boosted.fold, without)
 
     def centres(self, rows: Rows, link: Link, schema: Schema, settings: Settings) -> BoostedCentres:
         """Boost the centres of numbers, in a unit of their own."""
@@ -126,16 +158,32 @@ class BoostStructure:
         left_out = trees.base[0] + scale * boosted.departure[:, 0]
         chains = Chains(boosted.gains, boosted.split_prior, boosted.n_steps)
         lined = LinedTrees.average(boosted.lined, boosted.factor, unit=scale)
-        return BoostedCentres(trees, lined, left_out, boosted.fold, chains)
+
+        def without(number: int) -> tuple[AdditiveTrees, LinedTrees | None]:
+            own, own_lined = boosted.without(number)
+            lined = None if own_lined is None else LinedTrees.average([own_lined], 1.0, unit=scale)
+            return AdditiveTrees.average([own], unit=scale, shift=centre), lined
+
+        return BoostedCentres(trees, lined, left_out, boosted.fold, chains, without)
+
+    def _likelihood(self, rows: Rows, target: Target) -> Likelihood:
+        if isinstance(target, ClassTarget):
+            n_classes = target.n_leaf_classes
+            return Likelihood(loss_of_classes(n_classes), rows.y, None, n_classes)
+        assert isinstance(target, NumberTarget)
+        return _in_own_unit(likelihood_of(link_of(target), rows), rows.weight)[0]
+
+    def _rule(self, schema: Schema) -> BoostRule:
+        return replace(self.rule, max_features=1.0) if schema.n_features <= FEW_COLUMNS else self.rule
+
+    def _has_lines(self, likelihood: Likelihood) -> bool:
+        return self.lines and likelihood.loss in NUMBERS
 
     def _boost(
         self, rows: Rows, likelihood: Likelihood, schema: Schema, settings: Settings, factors: FloatArray
     ) -> Boosted:
-        rule = self.rule
-        if rows.codes.shape[1] <= FEW_COLUMNS:
-            rule = replace(rule, max_features=1.0)
-        has_lines = self.lines and likelihood.loss == "squared"
-        points = points_of_codes(schema, rows.codes, rows.weight) if has_lines else None
+        rule = self._rule(schema)
+        points = points_of_codes(schema, rows.codes, rows.weight) if self._has_lines(likelihood) else None
         seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
         with Progress("boosting", rule.n_chains, bool(settings.verbose)) as progress:
             return boost(
@@ -146,14 +194,32 @@ class BoostStructure:
             )  # fmt: skip
 
 
+class BoostedWithout(NamedTuple):
+    """Boosted classes, (n_rows, n_classes) probabilities by the chain that left a row out, of number `fold`, and the
+    model of the chain without a fold."""
+
+    model: BoostedClasses
+    left_out: FloatArray
+    fold: NDArray[np.int64]
+    without: Callable[[int], BoostedClasses]
+
+
 class BoostedCentres(NamedTuple):
-    """Centres of numbers: by trees, and (n_rows,) those by the chain that left a row out, of number `fold`."""
+    """Centres of numbers: by trees, and (n_rows,) those by the chain that left a row out, of number `fold`; and the
+    trees of the chain without a fold."""
 
     trees: AdditiveTrees
     lined: LinedTrees | None
     left_out: FloatArray
     fold: NDArray[np.int64]
     chains: Chains
+    without: Callable[[int], tuple[AdditiveTrees, LinedTrees | None]]
+
+
+def by_folds(without: Callable[[int], Model], fold: NDArray[np.int64], rows: Rows, settings: Settings) -> Conformal:
+    """Intervals and sets by the models without each fold."""
+    models = [without(number) for number in range(int(fold.max()) + 1)]
+    return FoldConformal.of_rows(models, fold, rows, resolve_n_jobs(settings.n_jobs))
 
 
 def loss_of_classes(n_classes: int) -> str:
@@ -218,7 +284,7 @@ def fit_residuals(
     rows = rows if len(used) == len(rows) else rows.at(used)
     own = Schema.fit(centre[:, None], max_bins=min(settings.max_bins, MAX_CENTRE_CODES))
     # No table is ever read by it, so that names do not matter.
-    nameless = [replace(column, name=None, source=None) for column in (*schema.columns, *own.columns)]
+    nameless = [replace(column, name=None, source=None, formula=None) for column in (*schema.columns, *own.columns)]
     with_own = Schema.from_columns(nameless)
     row_data = centres.link.row_data_of_leaf(rows.row_data, centre)
     if "exposure" in row_data:
@@ -252,7 +318,7 @@ def _shifted(
     """Shift predictions of residuals by the centres of the rows; they are of rows with these numbers."""
     unseen = about_centres()
     unseen = replace(unseen, numbers=numbers[unseen.numbers])
-    if link.in_exposure:
+    if not link.is_moved:
         return unseen
     shift_and_scale = link.shift_and_scale(centres[unseen.numbers])
     return replace(unseen, predicted=ShiftedPredictive(unseen.predicted, *shift_and_scale))

@@ -6,6 +6,7 @@ it, each by the rows that it was grown on. On large tables the rows of one fold 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -25,7 +26,7 @@ from everytree.explaining.contributions import LEAST
 from everytree.fitting.given import GivenRows, Settings
 from everytree.fitting.held_out.sharpness import best_sharpness
 from everytree.fitting.held_out.unseen import UnseenRows
-from everytree.fitting.structures.boost import BoostStructure, fit_residuals, likelihood_of, link_of
+from everytree.fitting.structures.boost import BoostStructure, by_folds, fit_residuals, likelihood_of, link_of
 from everytree.fitting.structures.forest import ForestStructure
 from everytree.fitting.structures.grown import learn_forest
 from everytree.fitting.structures.origin import GrownTrees
@@ -35,6 +36,7 @@ from everytree.fitting.targets.numbers import NumberTarget
 from everytree.fitting.targets.target import Target
 from everytree.models.centres import Centres, mix
 from everytree.models.mixed import MixedClasses, mix_probs
+from everytree.models.model import Model
 from everytree.posterior.counts import recounted
 from everytree.posterior.forest import Forest
 from everytree.posterior.posterior import Posterior
@@ -53,13 +55,7 @@ ONE_FOLD_ROWS = 50_000
 
 @dataclass(frozen=True)
 class EnsembleStructure:
-    """A forest and boosted trees, fitted to the same rows.
-
-    Attributes
-    ----------
-    forest : ForestStructure
-    boost : BoostStructure
-    """
+    """A forest and boosted trees, fitted to the same rows."""
 
     forest: ForestStructure
     boost: BoostStructure
@@ -76,7 +72,7 @@ class EnsembleStructure:
         return self._numbers(rows, target, schema, settings)
 
     def _classes(self, rows: Rows, target: ClassTarget, schema: Schema, settings: Settings) -> Learnt:
-        boosted, by_boosting, fold = self.boost.classes(rows, target, schema, settings)
+        boosted, by_boosting, fold, chain = self.boost.classes(rows, target, schema, settings)
         known = _known(fold)
         grown = self.forest.grow(rows, target, schema, settings)
         forest = learn_forest(grown, target, schema, settings).model.parts.averaged
@@ -107,11 +103,17 @@ class EnsembleStructure:
         for own in _each(self._parts(rows, fold, known)):
             left_out[own] = mix_probs(by_forest[own], by_boosting[own], *mixture(known & ~own))
         mixed = MixedClasses(forest, boosted, *mixture(known))
-        return Learnt(mixed, unseen=partial(UnseenRows.of_folds, left_out, rows, fold))
+
+        def without(number: int) -> MixedClasses:
+            others = self._forest_of(rows.at(fold != number), target, schema, settings)
+            return MixedClasses(others, chain(number), *mixture(known & (fold != number)))
+
+        conformal = partial(by_folds, without, fold, rows, settings) if known.all() else None
+        return Learnt(mixed, unseen=partial(UnseenRows.of_folds, left_out, rows, fold), left_out=conformal)
 
     def _numbers(self, rows: Rows, target: NumberTarget, schema: Schema, settings: Settings) -> Learnt:
         link = link_of(target)
-        own = replace(target, family="normal") if link.averages_logs else target
+        own = replace(target, family=link.forest_family, learnt=None) if link.forest_family else target
         on_scale = replace(rows, y=np.log(rows.y)) if link.averages_logs else rows
         boosted = self.boost.centres(rows, link, schema, settings)
         by_boosting, likelihood = boosted.left_out, likelihood_of(link, rows)
@@ -138,9 +140,27 @@ class EnsembleStructure:
         for each in _each(self._parts(rows, boosted.fold, known)):
             left_out[each] = mix(by_forest[each], by_boosting[each], weight_by(known & ~each))
         centres = Centres(boosted.trees, link, forest, weight_by(known), boosted.lined)
-        return fit_residuals(
-            rows, left_out, centres, boosted.chains, target, schema, settings, self.boost.residuals(target)
-        )
+
+        def about(out_of_fold: FloatArray, centres: Centres) -> Learnt:
+            residuals = self.boost.residuals(target, len(rows))
+            return fit_residuals(rows, out_of_fold, centres, boosted.chains, target, schema, settings, residuals)
+
+        def without(number: int) -> Model:
+            trees, lined = boosted.without(number)
+            is_other = boosted.fold != number
+            others = self._forest_of(on_scale.at(is_other), own, schema, settings)
+            own_centres = Centres(trees, link, others, weight_by(known & is_other), lined)
+            return about(np.where(is_other, left_out, np.nan), own_centres).model
+
+        conformal = partial(by_folds, without, boosted.fold, rows, settings) if known.all() else None
+        return about(left_out, centres)._replace(left_out=conformal)
+
+    def _forest_of(self, rows: Rows, target: Target, schema: Schema, settings: Settings) -> Forest:
+        """The forest of some of the rows, with half of the trees."""
+        structure = replace(self.forest, n_structures=-(-self.forest.n_structures // 2))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the forest of all rows has said it
+            return structure.fit(rows, target, schema, replace(settings, verbose=0)).model.parts.averaged
 
     def _parts(self, rows: Rows, fold: NDArray[np.int64], known: NDArray[np.bool_]) -> NDArray[np.int64]:
         """(n_rows,) parts of the rows, each mixed by the others: the folds, or two parts of the one that is known."""

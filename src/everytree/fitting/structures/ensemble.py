@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -76,7 +75,7 @@ class EnsembleStructure:
         known = _known(fold)
         grown = self.forest.grow(rows, target, schema, settings)
         forest = learn_forest(grown, target, schema, settings).model.parts.averaged
-        probs = by_other_trees(grown, forest, fold, lambda tree, codes: tree.probs(codes), settings)
+        probs = by_other_trees(grown, forest, fold, lambda tree, codes: tree.probs(codes), settings.n_jobs)
         by_forest = by_boosting if probs is None else sharpened(probs, forest.sharpness)
         by_forest = np.where(np.isfinite(by_forest), by_forest, by_boosting)
         of_row = np.ones(len(rows)) if rows.weight is None else rows.weight
@@ -120,7 +119,7 @@ class EnsembleStructure:
         known = _known(boosted.fold)
         grown = self.forest.grow(on_scale, own, schema, settings)
         forest = learn_forest(grown, own, schema, settings).model.parts.averaged
-        mean = by_other_trees(grown, forest, boosted.fold, lambda tree, codes: tree.moments(codes)[0], settings)
+        mean = by_other_trees(grown, forest, boosted.fold, lambda tree, codes: tree.moments(codes)[0], settings.n_jobs)
         by_forest = by_boosting if mean is None else link.centre_of(mean)
         by_forest = np.where(np.isfinite(by_forest), by_forest, by_boosting)
         of_row = np.ones(len(rows)) if rows.weight is None else rows.weight
@@ -178,7 +177,7 @@ def by_other_trees(
     forest: Forest,
     fold: NDArray[np.int64],
     predict: Callable[[Forest, NDArray[Any]], FloatArray],
-    settings: Settings,
+    n_jobs: int | None,
 ) -> FloatArray | None:
     """(n_rows, ...) the mean of what the trees that were not grown on a row say of it; NaN where it need not be known.
 
@@ -198,11 +197,12 @@ def by_other_trees(
         return found
 
     total, n_trees = None, np.zeros(len(rows))
-    with ThreadPoolExecutor(resolve_n_jobs(settings.n_jobs)) as pool:
-        for asked, values in chain.from_iterable(pool.map(one, grown.kept, forest.posteriors)):
-            total = np.zeros((len(rows), *values.shape[1:])) if total is None else total
-            total[asked] += values
-            n_trees[asked] += 1.0
+    with ThreadPoolExecutor(resolve_n_jobs(n_jobs)) as pool:
+        for found in pool.map(one, grown.kept, forest.posteriors):
+            for asked, values in found:
+                total = np.zeros((len(rows), *values.shape[1:])) if total is None else total
+                total[asked] += values
+                n_trees[asked] += 1.0
     assert total is not None, "a forest has trees"
     with np.errstate(invalid="ignore"):
         return np.asarray(total / np.where(n_trees > 0.0, n_trees, np.nan).reshape(-1, *[1] * (total.ndim - 1)))

@@ -10,7 +10,7 @@ CPP    := $(filter %.hpp %.cpp,$(NATIVE) $(wildcard tests/native/*))
 # the library anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-fast check check-slow bench bench-accuracy docs wheels format clean setup compiler
+.PHONY: demo test test-fast check check-slow bench paper bench-accuracy docs wheels format clean setup compiler
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/.installed        ## fit a meta-tree to a bundled data set and show what comes out
@@ -46,6 +46,9 @@ bench: $(VENV)/.benched         ## measure against peers; writes benchmarks/RESU
 	$(RUN) benchmarks/bayesian_trees.py --out benchmarks/RESULTS.md
 	$(RUN) benchmarks/online.py --out benchmarks/RESULTS.md
 	$(RUN) benchmarks/batches.py --out benchmarks/RESULTS.md
+
+paper: $(VENV)/.benched         ## the paper's Table 1: one update in one batch and row by row, beside the library of its authors
+	$(RUN) benchmarks/foundation.py --tables paper_table
 
 bench-accuracy: $(VENV)/.benched  ## accuracy beside other libraries; DATA=folder of CSV files adds their tables
 	$(RUN) benchmarks/accuracy.py --data $(or $(DATA),data) --out benchmarks/RESULTS.md

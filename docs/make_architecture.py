@@ -21,6 +21,7 @@ FLOORS = [
     ["sampling"],
     ["explaining"],
     ["models"],
+    ["conformal"],
     ["fitting"],
     ["batches"],
     ["estimators", "view"],

@@ -55,6 +55,9 @@ def _linear(rng: np.random.Generator, n: int) -> Rows:
 CELLS = ([-1.0, 0.0, 1.0, 1.5, 2.5], [0.5, 2.0, 3.0, 2.0, 2.0, 0.5], 1.5, (0.5, 1.0))
 """A histogram: its edges, and the shares, the strength and the tails of its prior."""
 
+SHAPES = (1.5, 0.75, [0.5, 1.0, 3.0], [0.5, 0.25, 0.25])
+"""A prior of families with a shape: mean, strength, and three shapes with their probabilities."""
+
 CASES = [
     Case(
         "bernoulli", et.Bernoulli(0.5, 0.7), naive_families.Bernoulli(0.5, 0.7),
@@ -99,9 +102,28 @@ CASES = [
         "histogram", et.Histogram(*CELLS), naive_families.Histogram(*CELLS),
         _plain(lambda r, n: r.normal(0.5, 1.5, n)),
     ),
+    Case(
+        "negative_binomial", et.NegativeBinomial(*SHAPES), naive_families.NegativeBinomial(*SHAPES),
+        lambda r, n: (r.negative_binomial(1.5, 0.4, n), {"exposure": r.uniform(0.1, 3.0, n)}),
+    ),
+    Case("gamma", et.Gamma(*SHAPES), naive_families.Gamma(*SHAPES), _plain(lambda r, n: r.gamma(2.0, 0.8, n))),
+    Case(
+        "weibull", et.Weibull(*SHAPES), naive_families.Weibull(*SHAPES),
+        lambda r, n: (r.weibull(1.5, n), {"censored": r.integers(0, 2, n)}),
+    ),
+    Case(
+        "hurdle_poisson", et.Hurdle(et.Poisson(2.0, 1.5), 3.0, 2.0),
+        naive_families.Hurdle(naive_families.Poisson(2.0, 1.5), 3.0, 2.0, 1),
+        _plain(lambda r, n: r.poisson(1.5, n)),
+    ),
+    Case(
+        "hurdle_gamma", et.Hurdle(et.Gamma(*SHAPES), 3.0, 2.0),
+        naive_families.Hurdle(naive_families.Gamma(*SHAPES), 3.0, 2.0, 0),
+        _plain(lambda r, n: np.where(r.random(n) < 0.4, 0.0, r.gamma(2.0, 0.8, n))),
+    ),
 ]  # fmt: skip
 
-IN_FULL = [case for case in CASES if not getattr(case.family, "needs_baseline", False)]
+IN_FULL = [case for case in CASES if not getattr(case.family, "predicts_curves", False)]
 """Families whose leaves answer all questions about targets; positions in cells of a baseline only those of curves."""
 
 CASE = {case.name: case for case in CASES}
@@ -184,9 +206,11 @@ ARRAYS = ("split_prob", "leaf_log_evidence", "subtree_log_evidence", "statistics
 
 def collapse(family: et.Family, statistics: NDArray[Any]) -> NDArray[Any]:
     """Statistics with every (value, rest) pair replaced by its sum, so that they add as plain numbers."""
+    amounts = getattr(family, "amounts", family)
     n_plain = {et.Normal: 0, et.Poisson: 0, et.LogNormal: 0, et.LinearRegression: 1}.get(
-        type(family), statistics.shape[-1]
+        type(amounts), statistics.shape[-1]
     )
+    n_plain += 2 * (amounts is not family and n_plain < statistics.shape[-1])
     pairs = statistics[..., n_plain::2] + statistics[..., n_plain + 1 :: 2]
     return np.concatenate([statistics[..., :n_plain], pairs], axis=-1)
 

@@ -16,6 +16,7 @@ from sklearn.base import is_classifier
 
 import everytree as et
 from cases import rng_for, snapshot, take
+from every_estimator import FAMILIES
 from everytree.families.registry import NUMBER_FAMILIES
 
 SIGNAL = {
@@ -29,14 +30,27 @@ SIGNAL = {
     "survival": lambda r, s: (r.weibull(1.5, len(s)) * np.exp(s), {"censored": r.random(len(s)) < 0.3}),
     "geometric": lambda r, s: (r.geometric(1.0 / (1.0 + np.exp(s))) - 1, {}),
     "histogram": lambda r, s: (np.where(r.random(len(s)) < 0.3, 0.0, s + 0.3 * r.normal(size=len(s))), {}),
+    "negative_binomial": lambda r, s: _counts(r, s, r.gamma(2.0, 0.5, len(s))),
+    "gamma": lambda r, s: (r.gamma(3.0, np.exp(s)), {}),
+    "weibull": lambda r, s: (r.weibull(1.5, len(s)) * np.exp(s), {"censored": r.random(len(s)) < 0.3}),
+    "hurdle_negative_binomial": lambda r, s: (
+        np.where(r.random(len(s)) < 0.4, 0, 1 + r.poisson(r.gamma(2.0, np.exp(s)))),
+        {},
+    ),
+    "hurdle_lognormal": lambda r, s: (
+        np.where(r.random(len(s)) < 0.4, 0.0, np.exp(s + 0.3 * r.normal(size=len(s)))),
+        {},
+    ),
     "lognormal": lambda r, s: (np.exp(s + 0.3 * r.normal(size=len(s))), {}),
 }
 """For each kind of target: from what the columns say of a row to the target, and what goes with it."""
 
 
-def _counts(rng: np.random.Generator, signal: NDArray[Any]) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
+def _counts(
+    rng: np.random.Generator, signal: NDArray[Any], factor: NDArray[Any] | float = 1.0
+) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
     exposure = rng.uniform(0.5, 3.0, len(signal))
-    return rng.poisson(exposure * np.exp(signal)), {"exposure": exposure}
+    return rng.poisson(exposure * np.exp(signal) * factor), {"exposure": exposure}
 
 
 @dataclass(frozen=True)
@@ -86,8 +100,8 @@ FOUR = [
 NUMBERS = [
     Case(kind, family, {"family": family})
     for kind in (et.MetaForestRegressor, et.MetaTreeRegressor)
-    for family, leaves in NUMBER_FAMILIES.items()
-    if not leaves.needs_baseline
+    for family in FAMILIES
+    if not NUMBER_FAMILIES[family].predicts_curves
 ]
 CURVES = [Case(kind, "survival", {"family": "survival"}) for kind in (et.MetaForestRegressor, et.MetaTreeRegressor)]
 """Their leaves count positions on a baseline, not targets: see also test_survival_models.py."""

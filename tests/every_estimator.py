@@ -12,6 +12,12 @@ from sklearn.base import BaseEstimator, is_classifier
 import everytree as et
 from everytree.families.registry import NUMBER_FAMILIES
 
+FAMILIES = [
+    name for name in NUMBER_FAMILIES
+    if not name.startswith("hurdle_") or name in ("hurdle_negative_binomial", "hurdle_lognormal")
+]  # fmt: skip
+"""Families of numbers; of those with a hurdle, one of counts and one of amounts."""
+
 
 def estimators() -> list[type[Any]]:
     """The public classes with scikit-learn's contract."""
@@ -24,7 +30,7 @@ def families_of(kind: type[Any]) -> tuple[str, ...]:
     """Families of numbers that an estimator takes; none for one of classes."""
     if is_classifier(kind()) or "family" not in kind().get_params():
         return ()
-    return tuple(family for family in NUMBER_FAMILIES if _takes(kind, family))
+    return tuple(family for family in FAMILIES if _takes(kind, family))
 
 
 def _takes(kind: type[Any], family: str) -> bool:

@@ -21,7 +21,7 @@ def run(model: Any, X: Any) -> list[NDArray[Any]]:
     import onnxruntime as ort
 
     session = ort.InferenceSession(et.to_onnx(model).SerializeToString(), providers=["CPUExecutionProvider"])
-    return session.run(None, et.onnx_inputs(model, X))
+    return session.run(None, et.export.onnx_inputs(model, X))
 
 
 def check_equal(model: Any, X: Any) -> None:

@@ -20,8 +20,10 @@ SIZES = [2, 3, 5, 4]
 
 MISSING = {np.uint8: 255, np.uint16: 65535, np.int64: -1, np.int8: -1}
 CLASSES = ("bernoulli", "categorical")
-COUNTS = ("poisson", "geometric")
-NOT_SHARPENED = ("poisson", "exponential", "geometric", "lognormal")
+COUNTS = ("poisson", "geometric", "negative_binomial", "hurdle_poisson")
+NOT_SHARPENED = (
+    *COUNTS, "exponential", "lognormal", "gamma", "weibull", "hurdle_gamma",
+)  # fmt: skip
 """Families that no forest takes with a sharpness other than 1."""
 
 dtypes = pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int64], ids=lambda dtype: dtype.__name__)

@@ -530,3 +530,141 @@ class Histogram(Family):
         means, variances = [low, *inner, high], [self.tails[0] ** 2, *spread, self.tails[1] ** 2]
         mean = dot(shares, means)
         return mean, dot(shares, [v + (m - mean) ** 2 for v, m in zip(variances, means, strict=True)])
+
+
+class OfShapes(Family):
+    """A shape is one of a few, each with a prior probability; given it, a conjugate family."""
+
+    def __init__(self, mean: Any, strength: Any, shapes: Column, probs: Column) -> None:
+        self.mean, self.strength, self.shapes = exact(mean), exact(strength), exact_all(shapes)
+        given = exact_all(probs)
+        self.probs = [p / mp.fsum(given) for p in given]
+
+    @abstractmethod
+    def _prior(self, shape: Real) -> tuple[Real, Real]:
+        """The two parameters of the conjugate prior."""
+
+    @abstractmethod
+    def _given(self, shape: Real, ys: list[Real], weights: list[Real], *columns: Column) -> tuple[Real, Real, Real]:
+        """Log evidence, and the two parameters given the rows."""
+
+    @abstractmethod
+    def _moments_given(self, shape: Real, a: Real, b: Real, new: dict[str, Any]) -> tuple[Real, Real]:
+        """First and second moment of a new row."""
+
+    def _log_evidence(self, ys: list[Real], weights: list[Real], **columns: Column) -> Real:
+        """The average of the evidences."""
+        terms = [self._given(shape, ys, weights, *columns.values())[0] for shape in self.shapes]
+        return mp.log(dot(self.probs, [mp.exp(term) for term in terms]))
+
+    def _moments(
+        self, ys: list[Real], weights: list[Real], new: dict[str, Any], **columns: Column
+    ) -> tuple[Real, Real]:
+        """Moments of the mixture, whose weights are proportional to prior probability times evidence."""
+        given = [self._given(shape, ys, weights, *columns.values()) for shape in self.shapes]
+        weight = [p * mp.exp(term) for p, (term, _, _) in zip(self.probs, given, strict=True)]
+        moments = [self._moments_given(s, a, b, new) for s, (_, a, b) in zip(self.shapes, given, strict=True)]
+        first, second = (dot(weight, column) / mp.fsum(weight) for column in zip(*moments, strict=True))
+        return first, second - first**2
+
+
+class Gamma(OfShapes):
+    """rate ~ Gamma(a, b), y ~ Gamma(shape, rate)."""
+
+    def _prior(self, shape: Real) -> tuple[Real, Real]:
+        """Such that E[y] = E[shape / rate] = shape b / (a - 1) is the mean."""
+        a = 2 + shape * self.strength
+        return a, self.mean * (a - 1) / shape
+
+    def _given(self, shape: Real, ys: list[Real], weights: list[Real], *columns: Column) -> tuple[Real, Real, Real]:
+        """Densities rate^shape y^(shape - 1) exp(-rate y) / Gamma(shape), integrated over the rate."""
+        a, b = self._prior(shape)
+        after_a, after_b = a + shape * mp.fsum(weights), b + dot(weights, ys)
+        rows = dot(weights, [(shape - 1) * mp.log(y) - mp.loggamma(shape) for y in ys])
+        powers = a * mp.log(b) - after_a * mp.log(after_b)
+        return rows + mp.loggamma(after_a) - mp.loggamma(a) + powers, after_a, after_b
+
+    def _moments_given(self, shape: Real, a: Real, b: Real, new: dict[str, Any]) -> tuple[Real, Real]:
+        """E[shape / rate] and E[shape (shape + 1) / rate^2]."""
+        return shape * b / (a - 1), shape * (shape + 1) * b**2 / ((a - 1) * (a - 2))
+
+
+class Weibull(OfShapes):
+    """rate ~ Gamma(a, b), P(Y > y) = exp(-rate y^shape)."""
+
+    defaults: ClassVar[dict[str, Any]] = {"censored": 0}
+
+    def _prior(self, shape: Real) -> tuple[Real, Real]:
+        """Such that E[y] = Gamma(1 + 1 / shape) E[rate^(-1 / shape)] is the mean."""
+        a = self.strength + 2 / shape
+        of_unit = mp.gamma(1 + 1 / shape) * mp.gamma(a - 1 / shape) / mp.gamma(a)
+        return a, (self.mean / of_unit) ** shape
+
+    def _given(self, shape: Real, ys: list[Real], weights: list[Real], *columns: Column) -> tuple[Real, Real, Real]:
+        """Hazards rate shape y^(shape - 1) of the events, survival exp(-rate y^shape) of all rows."""
+        a, b = self._prior(shape)
+        events = [w * (1 - exact(c)) for w, c in zip(weights, columns[0], strict=True)]
+        after_a, after_b = a + mp.fsum(events), b + dot(weights, [y**shape for y in ys])
+        rows = dot(events, [mp.log(shape) + (shape - 1) * mp.log(y) for y in ys])
+        powers = a * mp.log(b) - after_a * mp.log(after_b)
+        return rows + mp.loggamma(after_a) - mp.loggamma(a) + powers, after_a, after_b
+
+    def _moments_given(self, shape: Real, a: Real, b: Real, new: dict[str, Any]) -> tuple[Real, Real]:
+        """E[y^k] = Gamma(1 + k / shape) E[rate^(-k / shape)]."""
+        first, second = (
+            mp.gamma(1 + k / shape) * b ** (k / shape) * mp.gamma(a - k / shape) / mp.gamma(a) for k in (1, 2)
+        )
+        return first, second
+
+
+class NegativeBinomial(OfShapes):
+    """p ~ Beta(a, b), y ~ NegativeBinomial(shape * exposure, p)."""
+
+    defaults: ClassVar[dict[str, Any]] = {"exposure": 1}
+
+    def _prior(self, shape: Real) -> tuple[Real, Real]:
+        """Such that E[y] = shape E[(1 - p) / p] = shape b / (a - 1) is the mean."""
+        a = 2 + shape * self.strength
+        return a, self.mean * (a - 1) / shape
+
+    def _given(self, shape: Real, ys: list[Real], weights: list[Real], *columns: Column) -> tuple[Real, Real, Real]:
+        """Probabilities Gamma(r + y) / (Gamma(r) y!) p^r (1 - p)^y, integrated over p."""
+        a, b = self._prior(shape)
+        sizes = [shape * e for e in exact_all(columns[0])]
+        after_a, after_b = a + dot(weights, sizes), b + dot(weights, ys)
+        ways = [mp.loggamma(r + y) - mp.loggamma(r) - mp.loggamma(y + 1) for r, y in zip(sizes, ys, strict=True)]
+        beta = mp.log(mp.beta(after_a, after_b)) - mp.log(mp.beta(a, b))
+        return dot(weights, ways) + beta, after_a, after_b
+
+    def _moments_given(self, shape: Real, a: Real, b: Real, new: dict[str, Any]) -> tuple[Real, Real]:
+        """Of (1 - p) / p times r, and the variance r (1 - p) / p^2 given p."""
+        r = shape * exact(new["exposure"])
+        first, square = b / (a - 1), b * (b + 1) / ((a - 1) * (a - 2))
+        return r * first, r**2 * square + r * (first + square)
+
+
+class Hurdle(Family):
+    """P(y != 0) = theta ~ Beta(alpha, beta); given y != 0, y - shift is of another family."""
+
+    def __init__(self, amounts: Family, alpha: Any, beta: Any, shift: int) -> None:
+        self.amounts, self.alpha, self.beta, self.shift = amounts, exact(alpha), exact(beta), shift
+
+    def _parts(self, ys: list[Real], weights: list[Real]) -> tuple[Real, Real, tuple[list[Real], list[Real]]]:
+        """Weights of rows that are not 0 and that are, and the amounts with their weights."""
+        some = [(y - self.shift, w) for y, w in zip(ys, weights, strict=True) if y != 0]
+        zeros = mp.fsum(w for y, w in zip(ys, weights, strict=True) if y == 0)
+        return mp.fsum(w for _, w in some), zeros, ([y for y, _ in some], [w for _, w in some])
+
+    def _log_evidence(self, ys: list[Real], weights: list[Real]) -> Real:
+        """Beta integral, times the evidence of the amounts."""
+        n_some, zeros, amounts = self._parts(ys, weights)
+        beta = mp.log(mp.beta(self.alpha + n_some, self.beta + zeros)) - mp.log(mp.beta(self.alpha, self.beta))
+        return beta + self.amounts.exact_log_evidence(*amounts)
+
+    def _moments(self, ys: list[Real], weights: list[Real], new: dict[str, Any]) -> tuple[Real, Real]:
+        """Moments of 0 or an amount."""
+        n_some, zeros, amounts = self._parts(ys, weights)
+        share = (self.alpha + n_some) / (self.alpha + self.beta + n_some + zeros)
+        mean, variance = self.amounts.exact_moments(*amounts)
+        first, second = share * (mean + self.shift), share * (variance + (mean + self.shift) ** 2)
+        return first, second - first**2

@@ -61,8 +61,18 @@ TARGETS: dict[str, Callable[[Rng, int], NDArray[Any]]] = {
     "survival": lambda rng, n: rng.exponential(4.0, n),
     "geometric": lambda rng, n: (rng.geometric(0.3, n) - 1).astype(float),
     "histogram": lambda rng, n: rng.normal(0.0, 0.5, n) + 4.0 * rng.integers(0, 2, n),
+    "negative_binomial": lambda rng, n: rng.negative_binomial(1.0, 0.2, n).astype(float),
+    "gamma": lambda rng, n: rng.gamma(3.0, 2.0, n),
+    "weibull": lambda rng, n: 5.0 * rng.weibull(2.0, n),
+    "hurdle_negative_binomial": lambda rng, n: np.where(
+        rng.random(n) < 0.5, 0.0, rng.poisson(rng.gamma(2.0, 2.0, n)) + 1.0
+    ),
+    "hurdle_lognormal": lambda rng, n: np.where(rng.random(n) < 0.4, 0.0, np.exp(rng.normal(0.0, 0.7, n))),
 }
 """A law of each family of numbers."""
+
+OF_ONE_LEAF = ("survival", "negative_binomial", "gamma", "weibull", "hurdle_negative_binomial", "hurdle_lognormal")
+"""Families whose constant prediction is one leaf that has all rows."""
 
 
 class Rows(NamedTuple):
@@ -103,9 +113,9 @@ def log_scores_without_columns(target: str | int, rows: Rows, fresh: Rows) -> ND
         shares = (np.bincount(rows.y, minlength=target) + 0.5) / (len(rows.y) + 0.5 * target)
         return np.log(shares[fresh.y])
     y, new = rows.y, fresh.y
-    if target == "survival":
+    if target in OF_ONE_LEAF:
         alike = np.zeros((len(y), 1)), np.zeros((len(new), 1))
-        model = et.MetaTreeRegressor(family="survival", random_state=0).fit(alike[0], y)
+        model = et.MetaTreeRegressor(family=target, random_state=0).fit(alike[0], y)
         return model.predictive(alike[1]).log_prob(new)
     mean = float(y.mean())
     found = {

@@ -91,6 +91,16 @@ def models() -> dict[str, object]:
             table, numbers_of(table, "normal")
         ),
     }
+    some = {**chains, "n_residual_trees": 8}
+    made |= {
+        "ensemble counts": et.MetaEnsembleRegressor(**both, n_residual_trees=8, family="poisson").fit(
+            table, numbers_of(table, "poisson")
+        ),
+        "boosted times": et.MetaBoostRegressor(**some, family="exponential").fit(
+            table, numbers_of(table, "exponential")
+        ),
+        "boosted lognormal": et.MetaBoostRegressor(**some, family="lognormal").fit(table, numbers_of(table, "normal")),
+    }
     for family in ("normal", "poisson", "exponential", "geometric"):
         made[family] = et.MetaForestRegressor(**few, family=family).fit(table, numbers_of(table, family))
     plain = table[["count", EVIL]].fillna(0.0)
@@ -112,10 +122,11 @@ def from_lightgbm(table: pd.DataFrame, y: np.ndarray):
 NAMES = (
     "forest", "forest by evidence", "tree", "one class", "exact", "exact numbers", "normal", "poisson", "exponential",
     "geometric", "imported", "imported categories", "boosted", "boosted three", "boosted one class", "ensemble",
-    "ensemble three", "boosted six", "ensemble six",
+    "ensemble three", "boosted six", "ensemble six", "boosted numbers", "ensemble numbers", "ensemble counts",
+    "boosted times",
 )  # fmt: skip
 
-WITHOUT_WHAT_IF = ("boosted numbers", "ensemble numbers")
+WITHOUT_WHAT_IF = ("boosted lognormal",)
 BOOSTED = (*(name for name in NAMES if name.startswith(("boosted", "ensemble"))), *WITHOUT_WHAT_IF)
 
 

@@ -81,6 +81,7 @@ def test_every_public_name_has_its_place_in_the_reference():
     documented = [name for page in pages.values() for name in re.findall(r"^::: (\S+)", page, flags=re.MULTILINE)]
     assert len(documented) == len(set(documented))
     assert set(everytree.__all__) <= {name.rpartition(".")[2] for name in documented}
+    assert not [name for name in documented if pkgutil.resolve_name(name) is None]
     assert sorted(re.findall(r"\]\[(\S+?)\]", overview)) == sorted(documented)
     navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     assert all(f"reference/{name}" in navigation and f"]({name})" in overview for name in pages)
@@ -106,9 +107,11 @@ def test_figures_of_the_front_pages_stand_on_the_page_that_they_cite(name):
     text = page.read_text(encoding="utf-8")
     rows = [[cell.strip() for cell in row.strip("|").split("|")] for row in re.findall(r"^\|.*\|$", text, re.MULTILINE)]
     quoted = [(row[-2], row[-1]) for row in rows if "](" in row[-1]]
-    assert len(quoted) >= 5
+    quoted += [tuple(one.split(": [", 1)) for one in re.findall(r"\*\*Measured\*\* (.*?\))\.\n", text, re.DOTALL)]
+    assert len(quoted) >= 6
     for figures, links in quoted:
         linked = [page.parent / path for path in re.findall(r"\]\(([^)#]+)", links)]
+        assert linked
         if ROOT / "docs" / "benchmarks.md" in linked:
             linked.append(ROOT / "benchmarks" / "RESULTS.md")  # is part of that page
         known = {figure for path in linked for figure in FIGURE.findall(path.read_text(encoding="utf-8"))}

@@ -23,7 +23,9 @@ FLOORS = ARCHITECTURE["FLOORS"]
 FLOOR = {package: number for number, packages in enumerate(FLOORS) for package in packages}
 
 DOORS = {
+    ("trees.pruned", "view"),
     ("posterior.posterior", "view"),
+    ("posterior.comparison", "view"),
     ("estimators.base", "view"),
     ("explaining.explanation", "view"),
     ("explaining.effect", "view"),

@@ -95,7 +95,7 @@ def test_a_new_estimator_reaches_every_consumer(kind, tmp_path):
     check_every_consumer(model, X, y, tmp_path)
     assert max(model.posterior_.tree.depth) <= 2
     assert model.to_text()
-    assert et.to_tables(model).trees
+    assert et.export.to_tables(model).trees
     more = model.blank().partial_fit(X, y).merge(model.blank().partial_fit(X[:20], y[:20] + 0 * y[:20]))
     assert more.model_.n_rows == 140
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 import pandas as pd
+from sklearn.datasets import load_breast_cancer
 from sklearn.tree import DecisionTreeClassifier
 
 import everytree as et
@@ -94,10 +95,20 @@ def _spent(X, rng):
     return np.where(rng.random(len(X)) < 0.7 - 0.5 * X[:, 0], 0.0, rng.gamma(2.0, 20.0 + 80.0 * X[:, 1]))
 
 
+def laboratories():
+    """Two sets of rows with one law, but for half of the small tumours: where their posteriors differ."""
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    X = X[["mean radius", "mean texture", "mean smoothness"]]
+    model = et.MetaTreeClassifier(max_depth=3, random_state=0).fit(X[:190], y[:190])
+    is_same = (X["mean radius"][380:] > 13) | (np.random.default_rng(0).random(189) > 0.5)
+    before = model.blank().partial_fit(X[190:380], y[190:380])
+    return et.compare(before, model.blank().partial_fit(X[380:], y[380:].where(is_same, 0))).plot(max_depth=2)
+
+
 PICTURES = {
     "front": top_of_tumours, "front_narrow": root_of_tumours, "tree": tumours, "predictive": calls,
     "survival": patients,
-    "histogram": amounts,
+    "histogram": amounts, "compare": laboratories,
 }  # fmt: skip
 
 

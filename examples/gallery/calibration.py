@@ -1,4 +1,4 @@
-"""Probabilities that mean what they say.
+"""Calibrated probabilities: a reliability diagram.
 
 A random forest's probabilities are averages of votes: near 0 and 1 they are too timid, and on small tables they are
 noisy. A forest of meta-trees is tuned by rows its trees have not seen. The curves show, for held-out rows grouped by

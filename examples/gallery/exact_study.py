@@ -1,4 +1,4 @@
-"""A small study, every tree of it.
+"""Bayesian decision trees, all of them: a small study.
 
 With 120 patients and eight yes-or-no findings, which matter? `ExactPosterior` sums over every tree of depth three and
 every choice of its splits, so the answer does not hang on a seed, a grower or one tree among many that are nearly as

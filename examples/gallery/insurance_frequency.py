@@ -1,4 +1,4 @@
-"""How many claims, for how long insured.
+"""Insurance claim frequency: Poisson counts with exposure.
 
 Policies were insured for different times, so counts cannot be compared as they are. With `family="poisson"` a leaf
 has a rate, and `exposure` is the time each count was collected in. Predictions are for a time of one's choice, with

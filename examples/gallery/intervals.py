@@ -1,4 +1,4 @@
-"""Intervals as wide as the noise.
+"""Prediction intervals where the noise differs from row to row.
 
 The noise grows along x. A forest of meta-trees predicts a whole distribution for each row, so its intervals are
 narrow where the data are and wide where they are not, and a 90% interval holds about 90% of what comes next.

@@ -1,4 +1,4 @@
-"""Three hospitals, one model, no rows exchanged.
+"""Federated learning: three hospitals, one model, no rows exchanged.
 
 Statistics add. Each hospital counts its own patients in the same structure and sends the counts; merged, they are the
 posterior that all rows together would have given, to the last digits.

@@ -1,4 +1,4 @@
-"""A tree that says how sure it is of itself.
+"""Interpretable decision tree with the probability of each split.
 
 One structure, to be read. Each box has the question it asks and the probability that it is asked at all, given the
 data: a split that CART would draw like any other may turn out to be less than certain.

@@ -1,4 +1,4 @@
-"""A stream that changes its mind.
+"""Concept drift: a stream that changes its mind.
 
 Half way through, what makes the class turns around. A forest that remembers everything needs as long to unlearn as it
 took to learn; with `half_life` old rows fade, and it has recovered after a few hundred.

@@ -1,4 +1,4 @@
-"""How long until, when not all have got there.
+"""Survival curves of censored times.
 
 Some patients left the study before anything happened. Their times are lower bounds, not times: `censored` says which.
 Leaves of family "exponential" take such rows for what they are, so that a group with many of them is not thought to

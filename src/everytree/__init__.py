@@ -11,8 +11,10 @@ TYPE_CHECKING = False  # type checkers take it for true; importing it would take
 if TYPE_CHECKING:
     from typing import Any
 
+    from everytree.conformal.full import full_conformal
     from everytree.estimators import scorers as scorers
     from everytree.estimators.boost import MetaBoostClassifier, MetaBoostRegressor
+    from everytree.estimators.comparing import compare
     from everytree.estimators.ensemble import MetaEnsembleClassifier, MetaEnsembleRegressor
     from everytree.estimators.exact import ExactTreeClassifier, ExactTreeRegressor
     from everytree.estimators.forest import MetaForestClassifier, MetaForestRegressor
@@ -20,20 +22,23 @@ if TYPE_CHECKING:
     from everytree.estimators.sampled import SampledTreeClassifier, SampledTreeRegressor
     from everytree.estimators.tree import MetaTreeClassifier, MetaTreeRegressor
     from everytree.exact import ExactPosterior
-    from everytree.export import onnx_inputs, to_tables
     from everytree.export import to_onnx as to_onnx
     from everytree.families import (
         Bernoulli,
         Categorical,
         Exponential,
         Family,
+        Gamma,
         Geometric,
         Histogram,
+        Hurdle,
         LinearRegression,
         LogNormal,
+        NegativeBinomial,
         Normal,
         Poisson,
         Survival,
+        Weibull,
     )
     from everytree.files import ModelFileError, load, save
     from everytree.online import OnlineForestClassifier, OnlineForestRegressor
@@ -42,7 +47,7 @@ if TYPE_CHECKING:
     from everytree.sampling import StructureSampler
     from everytree.tables import Schema
     from everytree.trees import MetaTree, PrunedTree
-    from everytree.view import plot_predictive, plot_survival, plot_tree
+    from everytree.view import plot_predictive, plot_tree
 
 __version__ = "0.1.0"
 
@@ -55,10 +60,12 @@ __all__ = [
     "Exponential",
     "Family",
     "Forest",
+    "Gamma",
     "GenerativeModel",
     "Geometric",
     "GrowingPosterior",
     "Histogram",
+    "Hurdle",
     "LinearRegression",
     "LogNormal",
     "MetaBoostClassifier",
@@ -71,6 +78,7 @@ __all__ = [
     "MetaTreeClassifier",
     "MetaTreeRegressor",
     "ModelFileError",
+    "NegativeBinomial",
     "Normal",
     "OnlineForestClassifier",
     "OnlineForestRegressor",
@@ -83,22 +91,24 @@ __all__ = [
     "Schema",
     "StructureSampler",
     "Survival",
+    "Weibull",
+    "compare",
     "depth_prior",
     "from_lightgbm",
     "from_sklearn",
     "from_xgboost",
+    "full_conformal",
     "load",
-    "onnx_inputs",
     "plot_predictive",
-    "plot_survival",
     "plot_tree",
     "save",
-    "to_tables",
     "update_all",
 ]
 
 _HOMES = {
+    "conformal.full": ("full_conformal",),
     "estimators.boost": ("MetaBoostClassifier", "MetaBoostRegressor"),
+    "estimators.comparing": ("compare",),
     "estimators.ensemble": ("MetaEnsembleClassifier", "MetaEnsembleRegressor"),
     "estimators.exact": ("ExactTreeClassifier", "ExactTreeRegressor"),
     "estimators.forest": ("MetaForestClassifier", "MetaForestRegressor"),
@@ -106,10 +116,10 @@ _HOMES = {
     "estimators.sampled": ("SampledTreeClassifier", "SampledTreeRegressor"),
     "estimators.tree": ("MetaTreeClassifier", "MetaTreeRegressor"),
     "exact": ("ExactPosterior",),
-    "export": ("onnx_inputs", "to_onnx", "to_tables"),
+    "export": ("to_onnx",),
     "families": (
-        "Bernoulli", "Categorical", "Exponential", "Family", "Geometric", "Histogram", "LinearRegression", "LogNormal",
-        "Normal", "Poisson", "Survival",
+        "Bernoulli", "Categorical", "Exponential", "Family", "Gamma", "Geometric", "Histogram", "Hurdle",
+        "LinearRegression", "LogNormal", "NegativeBinomial", "Normal", "Poisson", "Survival", "Weibull",
     ),
     "files": ("ModelFileError", "load", "save"),
     "online": ("OnlineForestClassifier", "OnlineForestRegressor"),
@@ -118,7 +128,7 @@ _HOMES = {
     "sampling": ("StructureSampler",),
     "tables": ("Schema",),
     "trees": ("MetaTree", "PrunedTree"),
-    "view": ("plot_predictive", "plot_survival", "plot_tree"),
+    "view": ("plot_predictive", "plot_tree"),
 }  # fmt: skip
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 _MODULES = {"scorers": "estimators.scorers"}
@@ -130,8 +140,11 @@ _REMOVED = {
     f"Dask{name}": f"pass the collection to fit_batches of {name}, and predict by rows.map_partitions(model.predict)"
     for name in ("MetaForestClassifier", "MetaForestRegressor", "MetaTreeClassifier", "MetaTreeRegressor")
 } | {
+    "onnx_inputs": "everytree.export.onnx_inputs(model, X) makes the inputs of a graph",
     "plot_split_probs": "plot_tree has the probability of each split, post.split_prob all of them",
     "plot_style": "pictures suit the axes that they are drawn on, light or dark, in any style of matplotlib",
+    "plot_survival": "everytree.view.plot_survival(curves) draws them",
+    "to_tables": "everytree.export.to_tables(model) has the plain trees",
     "to_shap": "model.explain(X).to_shap() has the values, for all pictures of shap",
     "shap_inputs": "model.explain(X).to_shap() has the values, for all pictures of shap",
     "schema_from_batches": "SchemaSketch().update(table) of everytree.batches takes one batch after the other",

@@ -12,7 +12,7 @@ from everytree.batches import text_pieces
 from everytree.batches.file_sources import open_files
 from everytree.batches.files import FilesError, find_files
 from everytree.batches.text import TextReader
-from everytree.batches.text_types import SeenTypes
+from everytree.batches.text_files import SeenTypes
 
 N_ROWS = 40
 

@@ -134,7 +134,9 @@ def test_points_must_fit():
     with pytest.raises(ValueError, match="one entry for each code"):
         _kernels.booster(**given, points=np.zeros(5))
     with pytest.raises(ValueError, match="for the losses 'squared' and 'rate'"):
-        _kernels.booster(**given | {"loss": "logit", "y": (given["y"] > 0.0).astype(float)}, points=np.concatenate(points))
+        _kernels.booster(
+            **given | {"loss": "logit", "y": (given["y"] > 0.0).astype(float)}, points=np.concatenate(points)
+        )
 
 
 # ---- points ---------------------------------------------------------------------------------------------------------

@@ -19,7 +19,6 @@ import everytree as et
 from command import fails, run, says
 from everytree.__main__ import main
 from everytree.batches import arrow_files, text_pieces
-from everytree.cli import memory
 from everytree.cli.tables import OpenTable
 from everytree.files import load_with_notes
 
@@ -30,7 +29,6 @@ WRITERS = {
     "feather": pyarrow.feather.write_feather,
 }
 FIT = ["-y", "y", "--trees", "4", "-q", "--force"]
-FEW = ["--memory", "1K"]
 
 
 def rows() -> pa.Table:
@@ -87,15 +85,6 @@ def test_a_fit_of_several_files_is_that_of_one_with_their_rows(suffix, table, he
 
 
 @pytest.mark.parametrize("suffix", WRITERS)
-def test_a_fit_of_several_files_in_batches_is_that_of_one(suffix, here, capfd):
-    assert main(["fit", f"t.{suffix}", *FIT, *FEW, "-o", "one.et"]) == 0
-    assert main(["fit", suffix, "-y", "y", "--trees", "4", *FEW, "-o", "several.et"]) == 0
-    assert f"{suffix}: its rows take about " in capfd.readouterr().err
-    same_model("one.et", "several.et")
-    assert counted("several.et") == [(f"{k}.{suffix}", N_ROWS // N_FILES) for k in range(N_FILES)]
-
-
-@pytest.mark.parametrize("suffix", WRITERS)
 def test_predictions_of_several_files_come_in_their_order(suffix, here, capfd):
     assert main(["fit", "t.parquet", *FIT]) == 0
     expected = says(capfd, "predict", "model.et", f"t.{suffix}", "--proba", "--keep", "id,kind")
@@ -104,11 +93,10 @@ def test_predictions_of_several_files_come_in_their_order(suffix, here, capfd):
 
 
 @pytest.mark.parametrize("suffix", WRITERS)
-@pytest.mark.parametrize("how", [[], FEW], ids=["whole", "in batches"])
-def test_an_update_by_several_files_is_that_by_one(suffix, how, here):
+def test_an_update_by_several_files_is_that_by_one(suffix, here):
     assert main(["fit", "t.parquet", *FIT, "--empty", "-o", "blank.et"]) == 0
     assert main(["update", "blank.et", f"t.{suffix}", "-q", "-o", "one.et"]) == 0
-    assert main(["update", "blank.et", suffix, "-q", "-o", "several.et", *how]) == 0
+    assert main(["update", "blank.et", suffix, "-q", "-o", "several.et"]) == 0
     same_model("one.et", "several.et")
     assert et.load("several.et").forest_.n_rows == N_ROWS
     assert counted("several.et") == [(f"{k}.{suffix}", N_ROWS // N_FILES) for k in range(N_FILES)]
@@ -121,16 +109,11 @@ def test_types_are_those_of_all_files(here):
         Path(f"codes{name}.csv").write_text("code,y,k\n" + lines)
     together = "".join(Path(f"codes{k}.csv").read_text().partition("\n")[2] for k in range(3))
     Path("all.csv").write_text("code,y,k\n" + together)
-    for how in ([], FEW):
-        assert main(["fit", "codes?.csv", *FIT, *how, "-o", "several.et"]) == 0
-        assert main(["fit", "all.csv", *FIT, *how, "-o", "one.et"]) == 0
-        several, one = et.load("several.et"), et.load("one.et")
-        assert several.log_evidence_ == one.log_evidence_
-        assert (
-            set(several.schema_.columns[0].categories)
-            == set(one.schema_.columns[0].categories)
-            == {"007", "7", "seven"}
-        )
+    assert main(["fit", "codes?.csv", *FIT, "-o", "several.et"]) == 0
+    assert main(["fit", "all.csv", *FIT, "-o", "one.et"]) == 0
+    several, one = et.load("several.et"), et.load("one.et")
+    assert several.log_evidence_ == one.log_evidence_
+    assert set(several.schema_.columns[0].categories) == set(one.schema_.columns[0].categories) == {"007", "7", "seven"}
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
@@ -138,12 +121,11 @@ def test_folders_may_name_a_column(suffix, here, capfd):
     for year in (2020, 2021):
         Path(f"by/year={year}").mkdir(parents=True)
         WRITERS[suffix](rows().slice(600 * (year - 2020), 600), f"by/year={year}/t.{suffix}")
-    for how in ([], FEW):
-        assert main(["fit", "by", *FIT, *how]) == 0
-        assert et.load("model.et").schema_.input_names == ["id", "a", "kind", "w", "year"]
+    assert main(["fit", "by", *FIT]) == 0
+    assert et.load("model.et").schema_.input_names == ["id", "a", "kind", "w", "year"]
     said = says(capfd, "predict", "model.et", "by", "--keep", "year").splitlines()
     assert [line.split(",")[0] for line in said] == ["year", *["2020"] * 600, *["2021"] * 600]
-    assert main(["update", "model.et", "by", "--allow-twice", "-q", *FEW]) == 0
+    assert main(["update", "model.et", "by", "--allow-twice", "-q"]) == 0
     assert et.load("model.et").forest_.n_rows == 2 * N_ROWS
 
 
@@ -172,7 +154,7 @@ def test_show_does_not_list_hundreds_of_files(here, capfd):
 
 
 def test_the_command_itself(here):
-    assert main(["fit", "parquet", *FIT, *FEW]) == 0
+    assert main(["fit", "parquet", *FIT]) == 0
     assert run("predict", "model.et", "csv/*.csv", "-o", "answers.csv", cwd=here).returncode == 0
     assert Path("answers.csv").read_text().count("\n") == N_ROWS + 1
 
@@ -185,9 +167,9 @@ def test_no_file_of_a_folder_counts_twice(here, capfd):
     said = fails(capfd, "update", "model.et", "csv")
     assert said == "everytree: csv: model.et has the rows of csv/0.csv already; --allow-twice counts them once more\n"
     assert "has these rows already" in fails(capfd, "update", "model.et", "csv/1.csv")
-    assert main(["update", "model.et", "csv/[23].csv", "-q", *FEW]) == 0
+    assert main(["update", "model.et", "csv/[23].csv", "-q"]) == 0
     assert counted("model.et") == [(f"{k}.csv", 300) for k in range(4)]
-    assert "has the rows of csv/0.csv already" in fails(capfd, "update", "model.et", "csv", *FEW)
+    assert "has the rows of csv/0.csv already" in fails(capfd, "update", "model.et", "csv")
 
 
 def test_an_output_is_no_file_of_an_input(here, capfd):
@@ -244,22 +226,20 @@ def test_a_file_among_others_that_is_none(suffix, here, capfd):
     assert f"2.{suffix}" in fails(capfd, "fit", suffix, *FIT)
 
 
-@pytest.mark.parametrize("how", [[], FEW], ids=["whole", "in batches"])
-def test_a_row_is_named_with_its_file(how, here, capfd):
+def test_a_row_is_named_with_its_file(here, capfd):
     lines = Path("csv/2.csv").read_text().splitlines()
     lines[250] = lines[250].rpartition(",")[0] + ","
     Path("csv/2.csv").write_text("\n".join(lines) + "\n")
-    assert "csv, 2.csv, line 251: the target 'y' is missing" in fails(capfd, "fit", "csv", *FIT, *how)
+    assert "csv, 2.csv, line 251: the target 'y' is missing" in fails(capfd, "fit", "csv", *FIT)
     table = rows().slice(300, 300).to_pandas()
     table.loc[250, "a"] = np.inf
     pyarrow.parquet.write_table(pa.Table.from_pandas(table), "parquet/1.parquet")
-    assert "parquet: column 'a', 1.parquet, row 250: inf" in fails(capfd, "fit", "parquet", *FIT, *how)
+    assert "parquet: column 'a', 1.parquet, row 250: inf" in fails(capfd, "fit", "parquet", *FIT)
 
 
 @pytest.mark.parametrize("suffix", WRITERS)
-@pytest.mark.parametrize("how", [[], FEW], ids=["whole", "in batches"])
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_file_that_vanishes(command, how, suffix, here, capfd, monkeypatch):
+def test_a_file_that_vanishes(command, suffix, here, capfd, monkeypatch):
     """After the command has listed the files of a folder, and looked at the names of their columns."""
     assert main(["fit", "t.csv", *FIT, "--empty", "-o", "m.et"]) == 0
     before = Path("m.et").read_bytes()
@@ -272,16 +252,14 @@ def test_a_file_that_vanishes(command, how, suffix, here, capfd, monkeypatch):
 
     monkeypatch.setattr(OpenTable.columns, "func", then_one_is_gone)
     arguments = [argument.format(suffix) for argument in COMMANDS[command]]
-    more = [] if command == "predict" else how
     out = ["-o", "answers.csv"] if command == "predict" else []
-    assert f"{suffix}/3.{suffix}: there is no such file" in fails(capfd, *arguments, *more, *out, "-q")
+    assert f"{suffix}/3.{suffix}: there is no such file" in fails(capfd, *arguments, *out, "-q")
     assert Path("m.et").read_bytes() == before
     assert not [name for name in os.listdir() if name.startswith(("model", "answers"))]
 
 
-@pytest.mark.parametrize("how", [[], FEW], ids=["whole", "in batches"])
 @pytest.mark.parametrize("command", ["fit", "update"])
-def test_a_file_that_changes_while_it_is_read(command, how, here, capfd, monkeypatch):
+def test_a_file_that_changes_while_it_is_read(command, here, capfd, monkeypatch):
     assert main(["fit", "t.csv", *FIT, "--empty", "-o", "m.et"]) == 0
     before = Path("m.et").read_bytes()
     columns = OpenTable.columns.func
@@ -292,99 +270,18 @@ def test_a_file_that_changes_while_it_is_read(command, how, here, capfd, monkeyp
 
     monkeypatch.setattr(OpenTable.columns, "func", then_one_changes)
     arguments = [argument.format("csv") for argument in COMMANDS[command]]
-    said = fails(capfd, *arguments, *how, "-q")
+    said = fails(capfd, *arguments, "-q")
     assert said == "everytree: csv/1.csv: has changed while it was read; nothing was written, run the command again\n"
     assert Path("m.et").read_bytes() == before
     assert not Path("model.et").exists()
-
-
-# ---- more rows than memory ------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "how",
-    [["--trees", "4"], ["--model", "tree"], ["--model", "exact", "--depth", "2"]],
-    ids=["forest", "tree", "exact"],
-)
-@pytest.mark.parametrize(
-    "options", [["-y", "y"], ["-y", "a", "--weight", "w", "--drop", "y"]], ids=["classes", "numbers"]
-)
-def test_an_update_in_batches_is_that_at_once(how, options, here, capfd):
-    table = rows().filter(pa.compute.is_valid(rows()["a"]))
-    for suffix, write in WRITERS.items():
-        write(table, f"t.{suffix}")
-    assert main(["fit", "t.parquet", "--drop", "id", *options, *how, "-q"]) == 0
-    assert main(["update", "model.et", "t.csv", "--allow-twice", "-q", "-o", "whole.et"]) == 0
-    for suffix in WRITERS:
-        capfd.readouterr()
-        arguments = ["update", "model.et", f"t.{suffix}", "--allow-twice", "-o", "parts.et", *FEW]
-        assert main(arguments) == 0
-        said = capfd.readouterr().err
-        assert f"t.{suffix}: its rows take about " in said
-        assert "more than --memory 1 KiB: adding them in batches\n" in said
-        assert f"{table.num_rows:,} rows more, {2 * table.num_rows:,} in all" in said
-        parts, whole = et.load("parts.et"), et.load("whole.et")
-        assert parts.log_evidence_ == pytest.approx(whole.log_evidence_, rel=1e-10)
-        answer = "predict_proba" if options == ["-y", "y"] else "predict"
-        assert np.allclose(getattr(parts, answer)(table), getattr(whole, answer)(table), rtol=1e-10)
-        assert counted("parts.et")[-1] == (f"t.{suffix}", table.num_rows)
-
-
-def test_a_batch_that_fails_changes_nothing(here, capfd, monkeypatch):
-    from everytree.cli import updating
-
-    assert main(["fit", "t.parquet", *FIT]) == 0
-    before = Path("model.et").read_bytes()
-    lines = Path("t.csv").read_text().splitlines()
-    lines[1100] = lines[1100].rpartition(",")[0] + ",maybe"
-    Path("t.csv").write_text("\n".join(lines) + "\n")
-    opened = []
-    open_model = updating.open_model
-    monkeypatch.setattr(updating, "open_model", lambda path: opened.append(open_model(path)) or opened[-1])
-    said = fails(capfd, "update", "model.et", "t.csv", *FEW, "-q")
-    assert "t.csv: 'y', line 1101, is 'maybe', but the classes are ['no', 'yes']" in said
-    assert Path("model.et").read_bytes() == before
-    (of,) = opened
-    assert of.model.forest_.n_rows == N_ROWS
-    assert of.model.log_evidence_ == et.load("model.et").log_evidence_
 
 
 def test_rows_that_trees_cannot_place_are_mentioned(here, capfd):
     assert main(["fit", "t.csv", *FIT, "--empty"]) == 0
     other = rows().set_column(2, "kind", pa.array(["new"] * N_ROWS))
     WRITERS["csv"](other, "other.csv")
-    assert main(["update", "model.et", "other.csv", *FEW]) == 0
+    assert main(["update", "model.et", "other.csv"]) == 0
     assert f"cannot place them and leave out up to {N_ROWS:,} rows" in capfd.readouterr().err
-
-
-@pytest.mark.parametrize("suffix", WRITERS)
-def test_the_report_uses_a_sample_and_say_so(suffix, here, capfd, monkeypatch):
-    monkeypatch.setattr(memory, "LEAST_ROWS", 400)
-    assert main(["fit", "t.parquet", "--drop", "id", *FIT]) == 0
-    capfd.readouterr()
-    said = (
-        "in memory, more than --memory 1 KiB: 400 of its 1,200 rows are used, drawn at random; a larger --memory takes"
-    )
-    WRITERS[suffix](rows().take(np.arange(N_ROWS)[::-1]), f"new.{suffix}")
-    assert main(["report", "model.et", f"new.{suffix}", *FEW]) == 0
-    error = capfd.readouterr().err
-    assert said in error
-    assert f"judged by 400 of the 1,200 rows of new.{suffix}, which are new to the model\n" in error
-
-
-def test_a_sample_is_uniform_and_names_its_rows(here, capfd, monkeypatch):
-    from everytree.cli.tables import Reading, open_table
-
-    monkeypatch.setattr(memory, "LEAST_ROWS", 300)
-    for suffix in WRITERS:
-        drawn = memory.rows_that_fit(open_table(suffix, Reading(limit=1000)), lambda sentence: None)
-        numbers = drawn.table["id"].to_numpy()
-        assert len(np.unique(numbers)) == 300
-        assert drawn.table.equals(rows().take(numbers)) or suffix == "csv"
-        assert np.histogram(numbers, 4, (0, N_ROWS))[0].min() > 50
-        row = int(np.searchsorted(numbers, 700))
-        line = f"line {numbers[row] - 600 + 2}" if suffix == "csv" else f"row {numbers[row] - 600}"
-        assert drawn.place(row) == f"2.{suffix}, {line}"
 
 
 @pytest.mark.parametrize("suffix", WRITERS)
@@ -392,8 +289,8 @@ def test_a_table_means_the_same_as_a_whole_and_in_parts(suffix, here):
     from everytree.cli.tables import Reading, open_table
 
     for path in (suffix, f"t.{suffix}"):
-        table = open_table(path, Reading(limit=1000))
-        whole, parts = table.read(), list(table.parts())
+        table = open_table(path, Reading())
+        whole, parts = table.read(), list(table.parts(table.columns))
         assert len(parts) > 4
         assert whole.columns == parts[0].columns == table.columns == rows().column_names
         assert pa.concat_tables([part.table for part in parts]).equals(whole.table)
@@ -404,11 +301,10 @@ def test_a_table_means_the_same_as_a_whole_and_in_parts(suffix, here):
 # ---- files that are read in other ways ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("how", [[], FEW], ids=["whole", "in batches"])
-def test_compressed_parquet(how, here):
+def test_compressed_parquet(here):
     assert main(["fit", "t.parquet", *FIT, "-o", "expected.et"]) == 0
     Path("t.parquet.gz").write_bytes(gzip.compress(Path("t.parquet").read_bytes()))
-    assert main(["fit", "t.parquet.gz", *FIT, *how]) == 0
+    assert main(["fit", "t.parquet.gz", *FIT]) == 0
     same_model("model.et", "expected.et")
 
 
@@ -418,10 +314,9 @@ def test_a_name_that_begins_like_another(here):
     for k in range(2):
         pyarrow.parquet.write_table(table.slice(600 * k, 600), f"dots{k}.parquet")
     pyarrow.csv.write_csv(table, "dots.csv")
-    for how in ([], FEW):
-        assert main(["fit", "dots?.parquet", *FIT, *how]) == 0
-        assert main(["fit", "dots.csv", *FIT, *how, "-o", "csv.et"]) == 0
-        assert et.load("model.et").log_evidence_ == pytest.approx(et.load("csv.et").log_evidence_, rel=1e-12)
+    assert main(["fit", "dots?.parquet", *FIT]) == 0
+    assert main(["fit", "dots.csv", *FIT, "-o", "csv.et"]) == 0
+    assert et.load("model.et").log_evidence_ == pytest.approx(et.load("csv.et").log_evidence_, rel=1e-12)
 
 
 def test_files_whose_numbers_and_text_are_of_other_widths(here):
@@ -431,7 +326,6 @@ def test_files_whose_numbers_and_text_are_of_other_widths(here):
         .set_column(3, "w", rows()["w"].cast("double"))
     )
     pyarrow.parquet.write_table(wide.slice(300, 300), "parquet/1.parquet")
-    for how in ([], FEW):
-        assert main(["fit", "parquet", *FIT, *how]) == 0
-        assert main(["fit", "t.parquet", *FIT, *how, "-o", "expected.et"]) == 0
-        same_model("model.et", "expected.et")
+    assert main(["fit", "parquet", *FIT]) == 0
+    assert main(["fit", "t.parquet", *FIT, "-o", "expected.et"]) == 0
+    same_model("model.et", "expected.et")

@@ -126,7 +126,6 @@ def test_options_that_a_model_has_no_use_for(here, capfd):
     assert "--depth is for --model forest or" in fails(capfd, *fit, "--model", "ensemble", "--depth", "3")
     for model in ("boost", "ensemble"):
         assert f"--model {model} has no structures without rows" in fails(capfd, *fit, "--model", model, "--empty")
-        assert f"--model {model} needs all rows in memory" in fails(capfd, *fit, "--model", model, "--memory", "1K")
         said = fails(capfd, "fit", "number.csv", "-y", "y", "--model", model, "--family", "linear")
         assert f"--model {model} takes normal, poisson, exponential, lognormal" in said
     assert "--model" in fails(capfd, *fit, "--model", "bush", code=2)

@@ -69,9 +69,8 @@ def test_a_table_is_no_model(capfd):
     assert "other is not a model file of this version" in fails(capfd, "show", "other")
 
 
-@pytest.mark.parametrize("memory", [[], ["--memory", "1K"]], ids=["whole", "batches"])
-def test_targets_from_which_nothing_can_be_learnt_are_said(memory, capfd):
-    more = ["--trees", "2", "-q", "--force", *memory]
+def test_targets_from_which_nothing_can_be_learnt_are_said(capfd):
+    more = ["--trees", "2", "-q", "--force"]
     cases = {
         "one row, whose target 'y' is 'no'": "a,y\n1,no\n",
         "the target 'y' is 'no' in every row": "a,y\n" + "1,no\n2,no\n" * 200,
@@ -83,7 +82,7 @@ def test_targets_from_which_nothing_can_be_learnt_are_said(memory, capfd):
         error = capfd.readouterr().err
         assert said in error
         assert "a model of it is useless" in error
-    assert main([*FIT, "-q", "--force", *memory]) == 0
+    assert main([*FIT, "-q", "--force"]) == 0
     assert capfd.readouterr().err == ""
 
 
@@ -279,8 +278,6 @@ def test_an_event_is_the_opposite_of_censored(capfd):
     assert main(["update", "e.et", "times.csv", "--allow-twice", "-q"]) == 0
     assert main(["report", "e.et", "times.csv", "-q"]) == 0
     assert "were cut short" in Path("report.html").read_text()
-    assert main([*fit, "--event", "died", "--drop", "alive", "-o", "b.et", "--memory", "1K", "-q"]) == 0
-    assert et.load("b.et").forest_.n_rows == 80
     assert "the opposite of --censored" in fails(capfd, *fit, "--event", "died", "--censored", "alive", code=2)
     assert "--event is for --family exponential" in fails(capfd, "fit", "times.csv", "-y", "time", "--event", "died")
     Path("times.csv").write_text("x,time,died\n1,2,yes\n2,3,no\n")

@@ -99,3 +99,21 @@ def test_the_page_names_the_parameters_that_differ():
     page = (Path(__file__).parents[2] / "docs" / "coming_from.md").read_text()
     for name in ("max_samples", "min_samples_split", "ccp_alpha"):
         assert name in page
+
+
+@pytest.mark.parametrize("name", ["event", "censored"])
+def test_events_of_other_codes_are_refused_with_the_way_to_write_them(name):
+    X, y = table()
+    times, codes = np.exp(y), np.where(y > 0.0, 2, 1)
+    model = et.MetaForestRegressor(2, family="exponential")
+    with pytest.raises(ValueError, match=rf"{name}\[\d+\] is 2, but must be 0 or 1 .*comparison, such as column == 2"):
+        model.fit(X, times, **{name: codes})
+    with pytest.raises(TypeError, match=rf"{name} must be 0 or 1 .*, but has text such as '(dead|alive)'"):
+        model.fit(X, times, **{name: np.where(y > 0.0, "dead", "alive")})
+
+
+def test_excel_files_are_refused_by_name(tmp_path):
+    path = tmp_path / "rows.xlsx"
+    path.touch()
+    with pytest.raises(ValueError, match="is an Excel file, which is not read; save the sheet as CSV"):
+        et.MetaForestRegressor(2).fit_batches(str(path), target="y")

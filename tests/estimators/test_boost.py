@@ -212,7 +212,7 @@ def test_parameters_that_are_refused(options, message):
         et.MetaBoostClassifier(**options).fit(X, y)
 
 
-@pytest.mark.parametrize("family", ["linear", "geometric", "gamma", 3])
+@pytest.mark.parametrize("family", ["linear", "geometric", "hurdle_gamma", 3])
 def test_families_that_are_not_boosted(family):
     with pytest.raises(ValueError, match="family must be one of"):
         et.MetaBoostRegressor(family=family).fit(np.zeros((9, 1)), np.arange(9.0))

@@ -325,8 +325,8 @@ def test_parameters_that_no_tree_can_have_are_refused(kind, n_outputs):
         ("max_leaf_nodes", 1, "max_leaf_nodes must be a whole number from 2 on, but is 1"),
         *(("criterion", name, "criterion must be one of") for name in (of_others, "absolute_error", "poisson", None)),
         *(
-            ("monotonic_cst", signs, "monotonic_cst must be None, or 0 for every column: monotone constraints are not")
-            for signs in ([1, 0, 0], [0, 0, -1], "increasing", {0: 1}, 0, [[0, 0, 0]], [np.nan, 0, 0])
+            ("monotonic_cst", signs, "monotonic_cst (must|is|names)")
+            for signs in ([1, 0], "increasing", {"age": 1}, 0, [[0, 0, 0]], [np.nan, 0, 0])
         ),
     ]
     model = small(kind).fit(X, y)
@@ -629,3 +629,22 @@ def test_a_function_is_no_content_of_a_file(tmp_path: Path):
     model = et.MetaForestClassifier(oob_score=balanced_accuracy_score)
     with pytest.raises(TypeError, match=r"oob_score is .* set_params\(oob_score=True\) keeps the score"):
         et.save(model, tmp_path / "model.et")
+
+
+def test_the_decision_function_orders_rows_as_probabilities_do():
+    X, y = load_wine(return_X_y=True)
+    two = et.MetaForestClassifier(5, random_state=0).fit(X, y == 1)
+    probs = two.predict_proba(X)
+    np.testing.assert_allclose(two.decision_function(X), np.log(probs[:, 1] / probs[:, 0]), atol=1e-10)
+    np.testing.assert_array_equal(two.decision_function(X) > 0.0, two.predict(X))
+    three = et.MetaForestClassifier(5, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(three.decision_function(X).argmax(axis=1), three.predict(X))
+    both = et.MetaForestClassifier(5, random_state=0).fit(X, np.column_stack([y, y == 1]))
+    assert [scores.shape for scores in both.decision_function(X)] == [(len(X), 3), (len(X),)]
+
+
+def test_a_model_saves_itself(tmp_path):
+    X, y = load_diabetes(return_X_y=True)
+    model = et.MetaForestRegressor(3, random_state=0).fit(X, y)
+    model.save(tmp_path / "model.et")
+    bit_equal(et.load(tmp_path / "model.et").predict(X), model.predict(X))

@@ -29,6 +29,7 @@ from estimator_cases import (
     of_prediction,
     state,
 )
+from everytree.families.registry import NUMBER_FAMILIES
 from everytree.fitting.structures.tree import TreeStructure
 from everytree.predictive.pooled import NEGLIGIBLE
 
@@ -197,6 +198,11 @@ PRIORS = {
     "geometric": {"shape": 5.0},
     "histogram": {"strength": 0.7},
     "lognormal": {"strength": 0.7, "noise": 0.2},
+    "negative_binomial": {"strength": 0.7, "likely_shape": 4.0},
+    "gamma": {"strength": 0.7, "likely_shape": 4.0},
+    "weibull": {"strength": 0.7, "likely_shape": 4.0},
+    "hurdle_negative_binomial": {"strength": 0.7, "likely_shape": 4.0, "zeros": 2.0},
+    "hurdle_lognormal": {"strength": 0.7, "noise": 0.2, "zeros": 2.0},
 }
 
 
@@ -252,7 +258,7 @@ def test_calibration_sharpens_the_average_and_nothing_else(case):
     assert plain.forest_.sharpness == plain.choice_.sharpness == 1.0
     power = sharp.forest_.sharpness
     assert power == sharp.choice_.sharpness > 0.0
-    assert (power == 1.0) == (case.target in ("poisson", "exponential", "geometric", "lognormal"))
+    assert (power == 1.0) == (case.target in NUMBER_FAMILIES and not NUMBER_FAMILIES[case.target].support.is_real_line)
     if is_classifier(sharp):
         fixed, _ = case.fitted(calibration=None, split_prior=0.8, alpha=sharp.choice_.parameters["alpha"])
         probs = fixed.predict_proba(X) ** power
@@ -343,7 +349,9 @@ def test_distributions_of_numbers(case):
     assert (np.diff(quantiles, axis=1) >= 0.0).all()
     bit_equal(model.predict_quantiles(X, levels[::-1], **row_data), quantiles[:, ::-1])
     for level, column in zip(levels, quantiles.T, strict=True):
-        if case.target in ("poisson", "geometric", "histogram"):  # these have steps
+        if (
+            case.target in ("poisson", "geometric", "histogram", "negative_binomial") or "hurdle" in case.target
+        ):  # steps
             step = 1e-6 if case.target == "histogram" else 1.0
             assert (dist.cdf(column) >= level - 1e-9).all()
             assert (dist.cdf(column - step) < level + 1e-9).all()

@@ -48,23 +48,6 @@ def test_missing_values_take_the_branch_of_their_own():
     assert marked > 0.6
 
 
-def test_the_consensus_tree_has_the_splits_of_most_structures():
-    X, y = table()
-    model = et.SampledTreeClassifier(max_depth=2, n_draws=60, temperature=1.0, random_state=0).fit(X, y)
-    consensus = model.consensus_tree_
-    posts = model.forest_.posteriors
-    same = [
-        post.split_prob[0]
-        for post in posts
-        if (post.tree.feature[0], post.tree.threshold[0]) == (consensus.feature, consensus.threshold)
-    ]
-    assert consensus.prob == pytest.approx(sum(same) / len(posts))
-    assert consensus.in_tree == pytest.approx(1.0)
-    assert all(child.in_tree == pytest.approx(consensus.prob) for child in consensus.children)
-    assert f"({consensus.prob:.0%})" in consensus.to_text()
-    assert model.to_text()
-
-
 def test_a_temperature_is_chosen_by_rows_that_were_left_out():
     X, y = table()
     model = et.SampledTreeClassifier(max_depth=3, n_draws=20, n_chains=1, random_state=0).fit(X, y)

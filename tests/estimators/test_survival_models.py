@@ -205,22 +205,14 @@ def test_impossible_rows_are_refused_by_name(kind, change, message):
 def test_what_there_is_not_is_refused_by_name():
     X, y, data = rows_of(60)
     model = made(et.MetaForestRegressor).fit(X, y, **data)
-    with pytest.raises(ValueError, match="effect"):
-        model.explain(X[:2])
     with pytest.raises(ValueError, match="tau"):
         model.predictive(X[:2]).rmst(1e9)
     with pytest.raises(ValueError, match="kind"):
         model.predictive(X[:2]).interval(0.9, "hdi")
-    with pytest.raises(ValueError, match="MetaForestRegressor"):
-        et.MetaBoostRegressor(family="survival").fit(X, y, **data)
-    with pytest.raises(ValueError, match="MetaForestRegressor"):
-        et.ExactTreeRegressor(family="survival").fit(X, y, **data)
     with pytest.raises(ValueError, match="oob_score"):
         made(et.MetaForestRegressor, oob_score=True).fit(X, y, **data)
     with pytest.raises(ValueError, match="weights"):
         made(et.MetaForestRegressor, weights="stacking").fit(X, y, **data)
-    with pytest.raises(ValueError, match="partial_fit"):
-        made(et.MetaForestRegressor).fit_batches([(X, y)])
     with pytest.raises(ValueError, match="survival curves"):
-        et.to_tables(model)
+        et.export.to_tables(model)
     assert model.effect(0, X).mean.shape[0] > 1

@@ -149,7 +149,7 @@ def test_weights_by_evidence_and_later_rows():
     model.partial_fit(X[:50], y[:50])
     check_equal(model, X)
     assert (run(model, X)[1] != before).any()
-    assert len(et.to_tables(model).trees) <= len(model.posteriors_)
+    assert len(et.export.to_tables(model).trees) <= len(model.posteriors_)
 
 
 @pytest.mark.parametrize("split_prior", [1e-15, 0.5])
@@ -247,7 +247,7 @@ def test_models_of_xgboost_compare_in_single_precision():
 def test_tables_predict_what_the_model_does(case):
     model, _ = case.fitted(200)
     X = with_holes(case.draw(200, "later")[0], 0.1, "tables")
-    tables = et.to_tables(model)
+    tables = et.export.to_tables(model)
     assert tables.feature_names == (model.schema_.names or [f"x{k}" for k in range(model.schema_.n_features)])
     found, want = average(tables, X), answers(model, X)
     if is_classifier(model):
@@ -280,7 +280,7 @@ def test_rows_end_where_they_end_in_the_meta_tree(kind, seed):
 
 def test_tables_have_the_invariants_of_scikit_learns():
     model, _ = Case(et.MetaForestClassifier, "two classes").fitted(300)
-    for tree, post in zip(et.to_tables(model).trees, model.posteriors_, strict=True):
+    for tree, post in zip(et.export.to_tables(model).trees, model.posteriors_, strict=True):
         inner = np.flatnonzero(~tree.is_leaf)
         children = np.concatenate([tree.children_left[inner], tree.children_right[inner]])
         assert sorted(children) == list(range(1, tree.node_count))
@@ -294,12 +294,12 @@ def test_tables_have_the_invariants_of_scikit_learns():
 # ---- what cannot be exported ----------------------------------------------------------------------------------------
 
 
-EXPORTS = [et.to_tables, et.to_onnx]
+EXPORTS = [et.export.to_tables, et.to_onnx]
 
 
 def test_inputs_of_a_model_that_is_not_fitted_are_refused():
     with pytest.raises(ValueError, match="MetaTreeClassifier is not fitted yet"):
-        et.onnx_inputs(et.MetaTreeClassifier(), [[1.0]])
+        et.export.onnx_inputs(et.MetaTreeClassifier(), [[1.0]])
 
 
 @pytest.mark.parametrize("export", EXPORTS)

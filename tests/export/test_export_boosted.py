@@ -78,7 +78,7 @@ def test_text_booleans_dates_and_what_was_not_there_at_fit(kind, target):
 def test_more_trees_than_are_looked_up_at_once(kind):
     X, y, _ = Case(et.MetaBoostClassifier, "three classes").draw(300)
     model = small(kind, "classes").set_params(max_iter=60).fit(X, y)
-    assert len(et.to_tables(model).trees) > 512
+    assert len(et.export.to_tables(model).trees) > 512
     check_equal(model, X)
     model = small(kind, "numbers").set_params(max_iter=60).fit(X, X[:, 0])
     check_equal(model, X)
@@ -89,7 +89,7 @@ def test_trees_of_many_classes_have_a_value_for_each(kind):
     X, y, _ = Case(et.MetaBoostClassifier, "six classes").draw(300)
     more = {"max_iter": 120, "n_chains": 8} if kind == "Boost" else {}
     model = small(kind, "classes").set_params(**more).fit(X, y)
-    tables = et.to_tables(model)
+    tables = et.export.to_tables(model)
     assert tables.n_values == 6
     assert tables.trees[0].value.shape == (tables.trees[0].node_count, 6)
     assert len(tables.trees) > (256 if more else 0)  # more than are looked up at once
@@ -201,7 +201,7 @@ def moments_of(tables: SummedTrees, rows: NDArray[Any]) -> tuple[NDArray[Any], N
 def test_tables_predict_what_the_model_does(case):
     model, _ = case.fitted(200)
     X = with_holes(case.draw(60, "later")[0], 0.1, "tables")
-    tables, want = et.to_tables(model), answers(model, X)
+    tables, want = et.export.to_tables(model), answers(model, X)
     rows = tables.inputs(X)
     if is_classifier(model):
         np.testing.assert_allclose(probs_of(tables, rows), want, rtol=0.0, atol=1e-10)
@@ -220,7 +220,7 @@ def test_tables_of_categories_and_dates(kind, target):
         model.set_params(lines=False)
     model.fit(as_pandas(columns), signal if target == "numbers" else signal > 1.5)
     X = later_rooms(as_pandas(columns))[:60]
-    tables = et.to_tables(model)
+    tables = et.export.to_tables(model)
     if target == "numbers":
         np.testing.assert_allclose(moments_of(tables, tables.inputs(X))[0], model.predict(X), rtol=1e-10)
         with_centre = X.assign(centre=centres_of(tables, tables.inputs(X)))
@@ -238,7 +238,7 @@ def test_residuals_of_columns_without_names_read_the_centre_last():
     X = np.column_stack([place.astype(object), rng.normal(size=400)])
     model = small("Boost", "numbers").set_params(max_iter=5, categorical_features=[0], lines=False)
     model.fit(X, place % 7 + rng.normal(size=400))
-    tables = et.to_tables(model)
+    tables = et.export.to_tables(model)
     centre = centres_of(tables, tables.inputs(X))
     rows = tables.residuals.inputs(np.column_stack([X, centre.astype(object)]))
     np.testing.assert_array_equal(rows, np.column_stack([tables.inputs(X), centre]))
@@ -247,27 +247,27 @@ def test_residuals_of_columns_without_names_read_the_centre_last():
 def test_a_loaded_model_has_the_same_tables(tmp_path):
     model, (X, _, _) = WITHOUT_LINES[10].fitted(100)
     et.save(model, tmp_path / "model")
-    first, second = et.to_tables(model), et.to_tables(et.load(tmp_path / "model"))
+    first, second = et.export.to_tables(model), et.export.to_tables(et.load(tmp_path / "model"))
     rows = first.inputs(X[:20])
     np.testing.assert_array_equal(moments_of(first, rows), moments_of(second, rows))
 
 
 def test_what_the_parts_are_put_together_by():
     model, _ = CASES[7].fitted(200)
-    tables = et.to_tables(model)
+    tables = et.export.to_tables(model)
     assert tables.weight == model.boost_weight_
     assert tables.sharpness == model.model_.sharpness
     assert tables.forest.sharpness == model.model_.forest.sharpness
     assert tables.residuals is None
     model, _ = CASES[0].fitted(200)
-    tables = et.to_tables(model)
+    tables = et.export.to_tables(model)
     assert (tables.forest, tables.residuals, tables.weight, tables.sharpness) == (None, None, 1.0, 1.0)
     assert all(np.isnan(tree.weighted_n_node_samples).all() for tree in tables.trees)
 
 
 def test_a_model_without_trees_has_one_without_splits():
     model = small("Boost", "classes").fit(np.zeros((12, 1)), np.arange(12) % 3)
-    tables = et.to_tables(model)
+    tables = et.export.to_tables(model)
     assert len(tables.trees) % 3 == 0
     assert len(tables.trees) >= 3
     np.testing.assert_allclose(probs_of(tables, np.zeros((1, 1))), model.predict_proba([[0.0]]), rtol=1e-12)
@@ -285,7 +285,7 @@ def test_trees_with_lines_are_in_graphs_but_are_no_plain_trees(kind):
     assert len(lined.columns) >= 10
     check_equal(model, np.concatenate([with_holes(X, 0.1, kind), at_cuts(model.schema_, X), 1e9 * X[:5]]))
     with pytest.raises(ValueError, match=f"this Meta{kind}Regressor has trees with lines in their nodes.*lines=False"):
-        et.to_tables(model)
+        et.export.to_tables(model)
 
 
 @pytest.mark.parametrize("target", ["classes", "numbers"])
@@ -305,7 +305,7 @@ def test_generated_columns_are_computed_in_graphs(kind, target):
 # ---- what cannot be exported ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("export", [et.to_tables, et.to_onnx])
+@pytest.mark.parametrize("export", [et.export.to_tables, et.to_onnx])
 @pytest.mark.parametrize("kind", [et.MetaBoostClassifier, et.MetaEnsembleRegressor])
 def test_models_that_are_not_fitted_are_refused(export, kind):
     with pytest.raises(ValueError, match=f"{kind.__name__} is not fitted yet: call fit and export it then"):

@@ -164,7 +164,7 @@ def test_a_sharpened_forest_is_not_written_as_a_graph():
     model = et.MetaForestRegressor(5, family="histogram", random_state=0).fit(X, y)
     assert model.forest_.sharpness != 1.0
     with pytest.raises(ValueError, match="MetaForestRegressor predicts by shares of cells raised to a power"):
-        et.to_tables(model)
+        et.export.to_tables(model)
 
 
 # ---- bad input -------------------------------------------------------------------------------------------------------

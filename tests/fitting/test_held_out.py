@@ -16,7 +16,7 @@ import everytree.fitting.held_out.predictions
 import everytree.fitting.held_out.sharpness
 import everytree.fitting.held_out.stacking
 import naive_forest
-from cases import CASE, CASES, CELLS, Case, examples, families, random_codes, random_tree, rng_for, seeds, take
+from cases import CASE, CASES, CELLS, SHAPES, Case, examples, families, random_codes, random_tree, rng_for, seeds, take
 from everytree import _kernels
 from everytree.families.base import NativeFamily
 from everytree.families.prior_search import Search
@@ -42,6 +42,12 @@ OTHER_PRIORS: dict[str, list[NativeFamily]] = {
     "histogram": [et.Histogram(*CELLS[:2], 0.1, CELLS[3]), et.Histogram(CELLS[0], [1.0] * 6, 20.0, CELLS[3])],
     "survival": [et.Survival(CASE["survival"].family.lengths, shape, 0.25) for shape in (0.5, 12.0)],
     "lognormal": [et.LogNormal(-1.0, 0.01, 0.3), et.LogNormal(1.0, 20.0, 2.0)],
+    **{
+        name: [kind(0.3, 0.1, SHAPES[2]), kind(9.0, 20.0, *SHAPES[2:])]
+        for name, kind in (("gamma", et.Gamma), ("weibull", et.Weibull), ("negative_binomial", et.NegativeBinomial))
+    },
+    "hurdle_poisson": [et.Hurdle(et.Poisson(0.1, 0.2), 0.1, 0.2), et.Hurdle(et.Poisson(40.0, 10.0), 9.0, 20.0)],
+    "hurdle_gamma": [et.Hurdle(et.Gamma(0.3, 0.1, SHAPES[2]), 0.1, 0.2), et.Hurdle(et.Gamma(*SHAPES), 9.0, 20.0)],
 }
 
 
@@ -390,6 +396,21 @@ GRIDS: dict[str, tuple[Any, dict[str, list[Any]]]] = {
     "linear": (
         lambda precision, scale: et.LinearRegression(2, precision, 2.0, scale),
         {"precision": [0.1, 3.0], "scale": [0.5, 3.0], "split_prior": [0.3, 0.7]},
+    ),
+    **{
+        name: (
+            lambda strength, kind=kind: kind(1.5, strength, *SHAPES[2:]),
+            {"strength": [0.1, 2.0], "split_prior": [0.3, 0.7]},
+        )
+        for name, kind in (("gamma", et.Gamma), ("weibull", et.Weibull), ("negative_binomial", et.NegativeBinomial))
+    },
+    "hurdle_poisson": (
+        lambda shape, alpha: et.Hurdle(et.Poisson(shape, 1.0), alpha),
+        {"shape": [0.5, 4.0], "alpha": [0.3, 3.0], "split_prior": [0.3, 0.7]},
+    ),
+    "hurdle_gamma": (
+        lambda strength: et.Hurdle(et.Gamma(1.5, strength, *SHAPES[2:])),
+        {"strength": [0.1, 2.0], "split_prior": [0.3, 0.7]},
     ),
     "survival": (
         lambda shape: et.Survival(CASE["survival"].family.lengths, shape, 0.25),

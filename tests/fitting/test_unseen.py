@@ -73,20 +73,20 @@ class Slow:
         return family.components(np.append(power / power.sum(), 0.0)[None])
 
     @property
-    def has_cells(self) -> bool:
-        return bool(self.said[0]._family.has_cells)
+    def is_powered(self) -> bool:
+        return bool(self.said[0]._family.is_sharpened_by_power)
 
     def mean(self) -> float:
-        return self.powered().mean()[0] if self.has_cells else self.of("mean")
+        return self.powered().mean()[0] if self.is_powered else self.of("mean")
 
     def log_prob(self, y: float) -> float:
-        if self.has_cells:
+        if self.is_powered:
             return self.powered().log_prob(np.array([y]))[0]
         logs = [one.log_prob([self.stretched(y)])[0] for one in self.said]
         return np.log(np.average(np.exp(logs), weights=self.weights)) + np.log(self.sharpness)
 
     def cdf(self, y: float) -> float:
-        if self.has_cells:
+        if self.is_powered:
             return self.powered().cdf(np.array([y]))[0]
         return self.of("cdf", [self.stretched(y)])
 
@@ -147,8 +147,7 @@ def slow_scores(model: Any, rows: Rows, found: dict[int, Slow], weight: Any = No
     r2 = coverage = None
     if not is_censored[places].any():
         r2 = slow_r2(y, [found[i].mean() for i in places], places, group, every)
-        step = {"poisson": 1.0, "geometric": 1.0, "histogram": 1e-12}.get(model.family, 0.0)
-        inside = [found[i].cdf(y[i]) >= 0.05 and found[i].cdf(y[i] - step) <= 0.95 for i in places]
+        inside = [found[i].cdf(y[i]) >= 0.05 and found[i].cdf(np.nextafter(y[i], -np.inf)) <= 0.95 for i in places]
         coverage = np.average(inside, weights=w)
     return NumberScores(
         len(places), np.average(log_scores, weights=w), np.average(same[places], weights=w), r2, coverage
@@ -160,7 +159,7 @@ def same_for_all(model: Any, rows: Rows, y: np.ndarray, weight: np.ndarray, grou
     with_rows = {name: values for name, values in rows[2].items() if values is not None}
     family = "normal" if model.family == "linear" else model.family
     X = np.zeros((len(y), 1), dtype=np.uint8)
-    prior = {"noise": 1.0} if family in ("normal", "lognormal") else "auto"
+    prior = {"noise": 1.0} if "normal" in family else "auto"
     one = et.ExactTreeRegressor(0, family=family, prior=prior).fit(X, y, weight, **with_rows)
     leaf, scores = one.model_.family, []
     for i in range(len(y)):

@@ -32,6 +32,15 @@ SIGNAL = {
     "exponential": lambda rng, s: rng.exponential(np.exp(s)),
     "survival": lambda rng, s: rng.weibull(1.5, len(s)) * np.exp(s),
     "histogram": lambda rng, s: 2.0 * s + rng.gamma(2.0, size=len(s)),
+    "negative_binomial": lambda rng, s: rng.poisson(rng.gamma(1.0, np.exp(1.0 + s))).astype(float),
+    "gamma": lambda rng, s: rng.gamma(3.0, np.exp(s)),
+    "weibull": lambda rng, s: rng.weibull(2.0, len(s)) * np.exp(s),
+    "hurdle_negative_binomial": lambda rng, s: np.where(
+        rng.random(len(s)) < 0.5 + 0.2 * s, 0.0, 1.0 + rng.poisson(rng.gamma(1.0, np.exp(1.0 + s)))
+    ),
+    "hurdle_lognormal": lambda rng, s: np.where(
+        rng.random(len(s)) < 0.5 + 0.2 * s, 0.0, np.exp(s + 0.5 * rng.normal(size=len(s)))
+    ),
     "geometric": lambda rng, s: (rng.geometric(1.0 / (1.0 + np.exp(1.0 + s))) - 1).astype(float),
 }
 

@@ -168,7 +168,7 @@ def test_it_is_exported_to_onnx_unless_it_has_texts():
     forest = learn(et.OnlineForestClassifier(3, seed=0), rows, [row["a"] > row["b"] - 1.0 for row in rows])
     snapshot = forest.snapshot()
     session = onnxruntime.InferenceSession(et.to_onnx(snapshot).SerializeToString())
-    found = session.run(None, et.onnx_inputs(snapshot, rows))
+    found = session.run(None, et.export.onnx_inputs(snapshot, rows))
     np.testing.assert_allclose(found[1], snapshot.predict_proba(rows), atol=1e-6)
     with pytest.raises(ValueError, match="column 'colour' is text that each tree reads by a hash"):
         et.to_onnx(learned("classes").snapshot())

@@ -282,7 +282,7 @@ def test_tables_follow_the_rows(case):
 
 # ---- distributions ---------------------------------------------------------------------------------------------------
 
-NUMBERS = [case for case in IN_FULL if case.name not in CLASSES and not case.family.has_cells]
+NUMBERS = [case for case in IN_FULL if case.name not in CLASSES and not case.family.is_sharpened_by_power]
 """Histograms are sharpened by a power of their shares, not about the mean; they have tests of their own."""
 
 

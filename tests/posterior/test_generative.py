@@ -82,6 +82,15 @@ def cdf_of_counts(rng: np.random.Generator, log_prob: Callable[[np.ndarray], np.
     return prob[:-1].sum() + rng.random() * prob[-1]
 
 
+def cdf_of_amounts(rng: np.random.Generator, log_prob: Callable[[np.ndarray], np.ndarray], y: float) -> float:
+    """The probability of 0, and the integral of a density that may be infinite there: target = y * share^8."""
+    zero = float(np.exp(log_prob(np.zeros(1)))[0])
+    if y == 0.0:
+        return zero * rng.random()
+    share = (NODES + 1) / 2
+    return zero + float((4.0 * WEIGHTS * y * share**7 * np.exp(log_prob(y * share**8))).sum())
+
+
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(200)
 
 
@@ -125,7 +134,7 @@ def log_prob_of(
 
 CDF = {
     "exponential": cdf_of_times, "normal": cdf_of_reals, "linear": cdf_of_reals, "lognormal": cdf_of_times,
-    "histogram": cdf_of_cells,
+    "histogram": cdf_of_cells, "gamma": cdf_of_amounts, "weibull": cdf_of_amounts, "hurdle_gamma": cdf_of_amounts,
 }  # fmt: skip
 
 
@@ -176,6 +185,14 @@ def test_certain_priors_leave_no_choice(split_prior, leaves):
 
 
 ROOT = np.linalg.cholesky(np.array([[1.0, 0.25], [0.25, 0.5]]))
+
+
+def drawn_shapes(shapes: np.ndarray) -> list[tuple[np.ndarray, Any]]:
+    """Shapes blurred by a uniform number, and the distribution that they then have."""
+    blurred = np.searchsorted([0.5, 1.0, 3.0], shapes) + rng_for("blur").random(len(shapes))
+    return [(blurred, stats.rv_histogram((np.array([0.5, 0.25, 0.25]), np.arange(4.0)), density=False))]
+
+
 PARAMETERS: dict[str, Callable[[np.ndarray], list[tuple[np.ndarray, Any]]]] = {  # theta -> (sample, distribution)
     "bernoulli": lambda t: [(t, stats.beta(0.5, 0.7))],
     "categorical": lambda t: [(t[:, c], stats.beta(a, 1.75 - a)) for c, a in enumerate([0.5, 1.0, 0.25])],
@@ -195,6 +212,11 @@ PARAMETERS: dict[str, Callable[[np.ndarray], list[tuple[np.ndarray, Any]]]] = { 
         (t[:, 4] / t[:, 4:].sum(axis=1), stats.beta(4.8, 1.2)),
     ],
     "lognormal": lambda t: [(t[:, 0], stats.norm(0.5, 0.7 / np.sqrt(0.25)))],
+    "gamma": lambda t: [(t[t[:, 0] == 0.5, 1], stats.gamma(2.375, scale=1.0 / 4.125)), *drawn_shapes(t[:, 0])],
+    "weibull": lambda t: [(t[t[:, 0] == 1.0, 1], stats.gamma(2.75, scale=1.0 / 2.625)), *drawn_shapes(t[:, 0])],
+    "negative_binomial": lambda t: [(t[t[:, 0] == 1.0, 1], stats.beta(2.75, 2.625)), *drawn_shapes(t[:, 0])],
+    "hurdle_poisson": lambda t: [(t[:, 0], stats.beta(3.0, 2.0)), (t[:, 1], stats.gamma(2.0, scale=1 / 1.5))],
+    "hurdle_gamma": lambda t: [(t[:, 0], stats.beta(3.0, 2.0)), *drawn_shapes(t[:, 1])],
 }
 
 
@@ -227,6 +249,14 @@ NARROW = {  # priors for each node, so narrow that the node can be told from wha
         [0.5, 0.5, 0.5],
     ),
     "lognormal": (et.LogNormal([1.0, 2.0, 3.0], 1e8, 0.5), lambda t: t[:, 0], [1.0, 2.0, 3.0]),
+    "gamma": (et.Gamma([1.0, 2.0, 3.0], 1e8, 2.0), lambda t: t[:, 0] / t[:, 1], [1.0, 2.0, 3.0]),
+    "weibull": (et.Weibull([1.0, 2.0, 3.0], 1e8, 1.0), lambda t: 1.0 / t[:, 1], [1.0, 2.0, 3.0]),
+    "negative_binomial": (
+        et.NegativeBinomial([1.0, 2.0, 3.0], 1e8, 2.0),
+        lambda t: 2.0 / t[:, 1] - 2.0,
+        [1.0, 2.0, 3.0],
+    ),
+    "hurdle": (et.Hurdle(et.Poisson([1e8, 2e8, 3e8], 1e8), 1e8, 1e8), lambda t: t[:, 1], [1.0, 2.0, 3.0]),
 }
 
 
@@ -252,6 +282,11 @@ GIVEN: dict[str, Callable[..., tuple[Any, Any]]] = {  # mean and variance of y g
     "linear": lambda t, inputs: (inputs @ t[:2], 1 / t[2]),
     "histogram": lambda t: (HistogramOf({"shares": t}).mean(), HistogramOf({"shares": t}).var()),
     "lognormal": lambda t: stats.lognorm(t[1], scale=np.exp(t[0])).stats("mv"),
+    "gamma": lambda t: (t[0] / t[1], t[0] / t[1] ** 2),
+    "weibull": lambda t: stats.weibull_min(t[0], scale=t[1] ** (-1.0 / t[0])).stats("mv"),
+    "negative_binomial": lambda t, exposure: stats.nbinom(t[0] * exposure, t[1]).stats("mv"),
+    "hurdle_poisson": lambda t: (t[0] * (1.0 + t[1]), t[0] * (t[1] + (1.0 - t[0]) * (1.0 + t[1]) ** 2)),
+    "hurdle_gamma": lambda t: (t[0] * t[1] / t[2], t[0] * (t[1] / t[2] ** 2 + (1.0 - t[0]) * (t[1] / t[2]) ** 2)),
 }
 
 
@@ -277,7 +312,9 @@ def test_targets_follow_the_parameters_of_their_leaf(case):
 
 # ---- shapes and seeds --------------------------------------------------------------------------------------
 
-WIDTH = {"categorical": (3,), "normal": (2,), "linear": (3,), "lognormal": (2,), "histogram": (6,)}
+WIDTH = {"categorical": (3,), "normal": (2,), "linear": (3,), "lognormal": (2,), "histogram": (6,)} | {
+    "gamma": (2,), "weibull": (2,), "negative_binomial": (2,), "hurdle_poisson": (2,), "hurdle_gamma": (3,),
+}  # fmt: skip
 
 
 @in_full

@@ -429,3 +429,47 @@ def test_merging_with_itself_counts_twice():
     grow = et.GrowingPosterior([2, 3, 4], et.Poisson()).update(ROWS[:50], TARGETS[:50])
     twice = grow.copy().update(ROWS[:50], TARGETS[:50])
     assert_same_view(view(grow.merge(grow.copy()), ROWS[:9], TARGETS[:9], {}), view(twice, ROWS[:9], TARGETS[:9], {}))
+
+
+# ---- questions about the tree ---------------------------------------------------------------------------------------
+
+
+def complete_tree(grow: et.GrowingPosterior, depth: int) -> et.MetaTree:
+    """The meta-tree with every path down to a depth, whatever the rows are."""
+    paths, feature = [()], []
+    for path in paths:
+        asked = grow.feature_at(path) if len(path) < depth else None
+        feature.append(-1 if asked is None else asked)
+        paths += [] if asked is None else [(*path, code) for code in range(grow.n_children[asked])]
+    n_children = [0 if k < 0 else int(grow.n_children[k]) for k in feature]
+    first = np.cumsum([1, *n_children[:-1]])
+    return et.MetaTree.from_arrays(feature, np.where(np.array(feature) < 0, -1, first), n_children)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_expanded_tree_has_the_split_probabilities_of_the_complete_one(seed):
+    rng = np.random.default_rng(seed)
+    grow = et.GrowingPosterior([2, 3, 2, 2], et.Bernoulli(0.7, 1.1), split_prior=lambda depth: 0.9 / (1 + depth))
+    X = rng.integers(0, [2, 3, 2, 2], size=(9, 4)).astype(np.uint8)
+    y = rng.integers(0, 2, 9)
+    grow.update(X, y)
+    whole = et.Posterior(complete_tree(grow, 4), grow.family, lambda depth: 0.9 / (1 + depth)).update(X, y)
+    post = grow.expanded()
+    assert post.log_evidence == pytest.approx(grow.log_evidence, abs=1e-12)
+    assert post.log_evidence == pytest.approx(whole.log_evidence, abs=1e-12)
+    place = {0: 0}  # node of the expanded tree -> node of the complete one
+    for s in range(post.tree.n_nodes):
+        for c in range(post.tree.n_children[s]):
+            place[post.tree.first_child[s] + c] = whole.tree.first_child[place[s]] + c
+    inner = np.flatnonzero(~post.tree.is_terminal)
+    np.testing.assert_allclose(grow.split_prob[inner], whole.split_prob[[place[s] for s in inner]], atol=1e-12)
+    probs = [np.exp(one.log_prob) for one in grow.top_trees(10_000)]
+    assert sum(probs) == pytest.approx(1.0, abs=1e-10)
+    assert grow.map_tree() == grow.top_trees(1)[0].tree
+    assert grow.to_text().splitlines()[1].startswith(f"x{grow.feature_at(())}?")
+
+
+def test_a_growing_posterior_without_rows_is_one_node():
+    grow = et.GrowingPosterior([2, 2], et.Bernoulli())
+    assert grow.expanded().tree.n_nodes == 1
+    assert grow.map_tree().n_leaves == 1

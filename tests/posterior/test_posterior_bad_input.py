@@ -52,6 +52,11 @@ OUTSIDE = {
     "linear": [NAN, INF, -INF, 1e300],
     "histogram": [NAN, INF, -INF, 1e300],
     "lognormal": [0.0, -1.0, NAN, INF, 1e300],
+    "gamma": [0.0, -1.0, NAN, INF, 1e300],
+    "weibull": [0.0, -1.0, NAN, INF, 1e16],
+    "negative_binomial": [-1, 0.5, NAN, INF, 1e300],
+    "hurdle_poisson": [-1, 0.5, NAN, INF, 1e300],
+    "hurdle_gamma": [-0.25, NAN, INF, 1e300],
 }
 
 

@@ -166,3 +166,19 @@ def test_driver_refuses_what_the_reference_cannot_express() -> None:
     three_way = et.MetaTree.from_arrays([0, -1, -1, -1], [1, -1, -1, -1], [3, 0, 0, 0], n_features=1)
     with pytest.raises(ValueError, match="node 0: 3 children"):
         reference.bayesml_metatree(three_way, "bernoulli", CASES["bernoulli"].hyper)
+
+
+def test_a_meta_tree_of_lags_predicts_sequences_as_context_tree_weighting_does():
+    contexttree = pytest.importorskip("bayesml.contexttree")
+    depth, rng = 3, np.random.default_rng(5)
+    x = rng.integers(0, 2, 120)
+    x[3:] = np.where(rng.random(117) < 0.8, x[:-3], x[3:])
+    learn = contexttree.LearnModel(c_k=2, c_d_max=depth, h0_g=0.4)
+    levels = np.repeat(np.arange(depth), 2 ** np.arange(depth))
+    post = et.Posterior(et.MetaTree.complete(levels), et.Bernoulli(0.5, 0.5), split_prior=0.4)
+    lags = np.lib.stride_tricks.sliding_window_view(x[:-1], depth)[:, ::-1].astype(np.uint8)
+    for i in range(depth, len(x)):
+        row = lags[i - depth : i - depth + 1]
+        ours = post.predictive(row).probs()[0]
+        np.testing.assert_allclose(ours, learn.pred_and_update(x[: i + 1]), atol=1e-10)
+        post.update(row, x[i : i + 1])

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from scipy import integrate, stats
+from scipy.special import gamma
 
 import everytree as et
-from cases import CELLS, examples, families, in_full, rng_for, seeds
+from cases import CELLS, SHAPES, examples, families, in_full, rng_for, seeds
 from distribution_cases import DISCRETE, LEVELS, continuous, discrete, predictive
 
 # ---- quantiles, cdf and samples --------------------------------------------------------------------------------------
@@ -153,6 +154,35 @@ def spread_of_shares(shares: np.ndarray, n: float, strength: float, first: int, 
     return right + p * (left - right), variance
 
 
+def mean_over(q, moments):
+    """The mean of what has these two moments given each of three shapes."""
+    return q["shape_probs"] @ moments(np.array(SHAPES[2]), q["first"], q["second"])[0]
+
+
+def variance_over(q, moments):
+    """Its variance."""
+    return q["shape_probs"] @ moments(np.array(SHAPES[2]), q["first"], q["second"])[1] - mean_over(q, moments) ** 2
+
+
+def of_gamma(k, a, b):
+    return k * b / (a - 1.0), (k * b) ** 2 / ((a - 1.0) * (a - 2.0))
+
+
+def of_weibull(k, a, b):
+    unit = gamma(1.0 + 1.0 / k) * b ** (1.0 / k)
+    return unit * gamma(a - 1.0 / k) / gamma(a), unit**2 * gamma(a - 2.0 / k) / gamma(a)
+
+
+def of_negative_binomial(r, a, b):
+    return r * b / (a - 1.0), r**2 * b * (b + 1.0) / ((a - 1.0) * (a - 2.0))
+
+
+def behind_a_hurdle(q, mean, variance):
+    """Variance of theta times the mean of what is not zero, theta being beta distributed."""
+    share = stats.beta(q["alpha"], q["beta"])
+    return share.moment(2) * (variance + mean**2) - (share.mean() * mean) ** 2
+
+
 PARAMETER_VARIANCE = {  # of the mean of y given the parameters, by textbook formulas for the posterior's own
     "bernoulli": lambda q, _: q["alpha"] * q["beta"] / ((q["alpha"] + q["beta"]) ** 2 * (q["alpha"] + q["beta"] + 1.0)),
     "categorical": lambda q, _: categorical_spread(q["alpha"]),
@@ -169,6 +199,15 @@ PARAMETER_VARIANCE = {  # of the mean of y given the parameters, by textbook for
     "lognormal": lambda q, _: stats.lognorm(
         q["sigma"] / np.sqrt(q["strength"]), scale=np.exp(q["mean"] + 0.5 * q["sigma"] ** 2)
     ).var(),
+    "gamma": lambda q, _: variance_over(q, of_gamma),
+    "weibull": lambda q, _: variance_over(q, of_weibull),
+    "negative_binomial": lambda q, data: variance_over(
+        q, lambda k, a, b: of_negative_binomial(k * data["exposure"][0], a, b)
+    ),
+    "hurdle_poisson": lambda q, _: behind_a_hurdle(q, 1.0 + q["shape"] / q["rate"], q["shape"] / q["rate"] ** 2),
+    "hurdle_gamma": lambda q, _: behind_a_hurdle(
+        q, q["shape_probs"] @ of_gamma(np.array(SHAPES[2]), q["first"], q["second"])[0], variance_over(q, of_gamma)
+    ),
 }
 
 

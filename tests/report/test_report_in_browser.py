@@ -10,8 +10,9 @@ import everytree as et
 from cases import rng_for
 from everytree.predictive.restricted import restricted_mean
 from everytree.report import embedding, write_report
+from everytree.report.packing import n_bytes
 from everytree.report.subject import Subject
-from everytree.view.describe import describe
+from everytree.view.describe import describe, number
 from report_cases import EVIL, EVIL_CATEGORY, EVIL_CLASS, NAMES, WITHOUT_WHAT_IF, classes_of, mixed_table, numbers_of
 
 # ---- the same answers ------------------------------------------------------------------------------------------------
@@ -49,10 +50,34 @@ def test_what_if_answers_as_python_does(fitted, visit, name):
 
 
 @pytest.mark.parametrize("name", WITHOUT_WHAT_IF)
-def test_boosted_numbers_have_no_panel(fitted, visit, name):
-    visitor = visit(fitted[name])
-    assert visitor.count("#whatif, #panel") == 0
-    assert not visitor.complaints
+def test_where_the_page_cannot_predict_it_has_rows_with_what_python_says_of_them(fitted, visit, name):
+    table, model = mixed_table(60), fitted[name]
+    visitor = visit(model, table, numbers_of(table, "normal"))
+    page = visitor.page
+    assert "no values can be changed here" in page.locator("#no-whatif").inner_text()
+    assert visitor.count("#inputs input, #inputs select") == 0
+    assert not page.locator("#settings-buttons").is_visible()
+    for option in (0, 9):
+        page.locator("#example").select_option(str(option))
+        place = int(page.locator("#example option").nth(option).inner_text().split(":")[0].removeprefix("row "))
+        low, high = model.predict_interval(table.iloc[[place]], coverage=0.9)[0]
+        said = page.locator("#said").inner_text()
+        assert f"between {number(low)} and {number(high)}" in said
+        assert page.locator("#truth").is_visible()
+        assert page.locator("#reasons").is_visible()
+        assert "colour" in page.locator("#inputs").inner_text()
+
+
+def test_the_panel_opens_with_a_row_of_the_table_and_its_true_value(fitted, visit):
+    table, model = mixed_table(60), fitted["forest"]
+    visitor = visit(model, table, classes_of(table))
+    place = int(visitor.page.locator("#example option:checked").inner_text().split(":")[0].removeprefix("row "))
+    np.testing.assert_allclose(visitor.probs(), model.predict_proba(table.iloc[[place]])[0], atol=1e-9)
+    truth = " ".join(str(classes_of(table)[place]).split())
+    assert visitor.page.locator("#truth").inner_text().endswith(truth)
+    names = visitor.page.locator("#value-2 option").all_inner_texts()
+    known = [name for name in names if not name.startswith("—")]
+    assert known == sorted(known, key=str.casefold)
 
 
 def test_a_boosted_page_has_a_panel_without_a_way_through_a_tree(fitted, visit):
@@ -87,8 +112,8 @@ def test_the_picture_has_the_words_of_python(fitted, visit, name):
     visitor.page.locator("#unfold-all").click()
     nodes = visitor.attributes(".node", "data-node", "aria-label")
     assert len(nodes) > 2
-    for number, label in nodes:
-        assert number == "0" or label.startswith(f"{answers[int(number)]}, ")
+    for place, label in nodes:
+        assert place == "0" or label.startswith(f"{answers[int(place)]}, ")
 
 
 def test_path_weights_are_those_of_the_posterior(fitted, visit):
@@ -120,8 +145,8 @@ def ancestors(tree, node: int) -> list[int]:
 def test_a_forest_that_does_not_fit_is_off_by_no_more_than_the_page_says(fitted, visit, monkeypatch):
     model, subject = fitted["normal"], Subject.of(fitted["normal"])
     trees = embedding.model_data(subject)["trees"]
-    n_bytes = embedding._n_bytes([*trees["arrays"].values(), *trees["statistics"]])
-    monkeypatch.setattr(embedding, "MAX_BYTES", n_bytes)  # a little less than it takes, since columns are there too
+    size = n_bytes([*trees["arrays"].values(), *trees["statistics"]])
+    monkeypatch.setattr(embedding, "MAX_BYTES", size)  # a little less than it takes, since columns are there too
     left_out = embedding.model_data(subject)["left_out"]
     assert 1e-10 < left_out < 0.01
     visitor, rows = visit(model), rows_for(model)

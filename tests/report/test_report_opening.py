@@ -23,6 +23,7 @@ from everytree.report import report_html, write_report
 from everytree.report.charts import curve_chart, scale
 from everytree.report.effects import effects
 from everytree.report.examples import examples
+from everytree.report.importances import importances
 from everytree.report.opening import better, verdict
 from everytree.report.quality import _calibration
 from everytree.report.rows import read_rows
@@ -264,13 +265,14 @@ def test_reasons_add_up_to_the_prediction(judged):
 def test_effect_curves_are_those_of_the_most_important_columns(judged):
     model, table = judged
     rows = read_rows(model, table, "outcome", None, {})
-    page = effects(Subject.of(model), rows)
+    subject = Subject.of(model)
+    page = effects(subject, rows, importances(subject))
     order = np.argsort(-model.feature_importances_, kind="stable")
     assert page.count('<figure class="chart">') == min(6, (model.feature_importances_ > 0.0).sum())
     best = model.feature_names_in_[order[0]]
     assert page.index("<figcaption>") == page.index(f"<figcaption>{escape(best)}</figcaption>")
     assert "had the value below" in page
-    assert effects(Subject.of(model), None) == ""
+    assert effects(subject, None, importances(subject)) == ""
 
 
 def test_pictures_show_which_splits_help_other_rows_and_say_so(judged, browser, tmp_path):
@@ -306,7 +308,8 @@ def test_every_model_has_a_page_with_a_table(kind):
         y = 3.0 * count
     page = report_html(model.fit(table, y), table[:30], target=y[:30])
     assert ("What they do" in page) == (kind != "lines")
-    assert ("of the table to try it with" in page) == (kind not in ("lines", "ensemble numbers"))  # with a panel
+    assert "of the table to try it with" in page
+    assert ("no values can be changed" in page) == (kind == "lines")
 
 
 @given(low=st.floats(-1e6, 1e6), span=st.floats(1e-3, 1e6))
@@ -337,7 +340,9 @@ def test_labels_below_a_chart_do_not_overlap_and_are_told_apart(n_points, length
     labels = [f"{k:0{length}d}" for k in range(n_points)] + ["missing"] * has_missing
     places = None if is_category else np.append(np.arange(float(n_points)), [np.nan] * has_missing)
     curve = np.linspace(0.0, 1.0, len(labels))
-    chart = curve_chart("day", "prediction", labels, places, [curve], bands=None, ticks=np.array([0.0, 1.0]), keys=[])
+    chart = curve_chart(
+        "day", "prediction", labels, places, [curve], bands=None, ticks=np.array([0.0, 1.0]), keys=[], shares=curve
+    )
     found = places_of(chart)
     assert found
     assert all(right <= left + 0.02 for (_, right, _), (left, _, _) in pairwise(found))
@@ -453,7 +458,8 @@ def test_it_prints_without_the_form_and_with_its_colours(page_of):
     page = page_of()
     page.emulate_media(media="print")
     assert not page.locator("#whatif").is_visible()
-    assert page.locator("#drawing").is_visible()
+    assert not page.locator("#drawing").is_visible()  # as a list, which is never wider than a sheet
+    assert page.locator("#as-list .listed").is_visible()
     assert "slider" not in page.locator("#tree > p").inner_text()
     broken = "(all) => all.map((one) => getComputedStyle(one).breakInside)"
     assert set(page.locator("figure.chart").evaluate_all(broken)) == {"avoid"}

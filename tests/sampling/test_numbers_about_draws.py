@@ -12,10 +12,8 @@ import pytest
 from scipy.special import expit
 
 from cases import rng_for
-from everytree.sampling.arviz import inference_data
-from everytree.sampling.draws import Draws
-from everytree.sampling.evidence import bennett_ratio, estimate_evidence
-from everytree.sampling.ladder import adapted_powers, first_powers
+from everytree.sampling.draws import Draws, inference_data
+from everytree.sampling.evidence import adapted_powers, bennett_ratio, estimate_evidence, first_powers
 from sampling_cases import ess, rhat
 
 # ---- the evidence ---------------------------------------------------------------------------------------------------

@@ -12,7 +12,6 @@ import pytest
 
 import everytree as et
 from cases import rng_for
-from everytree.sampling.consensus import ConsensusNode, consensus_tree
 from everytree.sampling.draws import Draws, Structures
 from everytree.sampling.points import DistinctRows
 from naive_sampling import AllStructures
@@ -201,46 +200,6 @@ def test_no_visited_tree_is_more_probable_than_the_best():
     assert best.n_leaves >= 1
     exact = et.ExactPosterior(N_CODES, BERNOULLI, 2).fit(*rows())
     assert best.log_prob <= exact.map_tree().log_prob + 0.2
-
-
-def slow_consensus(members: list[tuple[float, Any, int]], min_prob: float) -> ConsensusNode:
-    """By a list of all splits of a region and their weights, again below the largest."""
-    total = sum(weight for weight, _, _ in members)
-    split = [(w * post.split_prob[s], post, s) for w, post, s in members if post.tree.n_children[s] > 0]
-    shares: dict[tuple[int, int], float] = {}
-    for weight, post, s in split:
-        key = int(post.tree.feature[s]), int(post.tree.threshold[s])
-        shares[key] = shares.get(key, 0.0) + weight
-    if not shares or ((best := max(shares, key=lambda key: (shares[key], key))) and shares[best] / total < min_prob):
-        return ConsensusNode(total)
-    own = [(w, post, s) for w, post, s in split if (post.tree.feature[s], post.tree.threshold[s]) == best]
-    n_children = int(own[0][1].tree.n_children[own[0][2]])
-    below = [[(w, post, int(post.tree.first_child[s]) + c) for w, post, s in own] for c in range(n_children)]
-    children = tuple(slow_consensus(each, min_prob) for each in below)
-    return ConsensusNode(total, shares[best] / total, *best, children)
-
-
-@pytest.mark.parametrize("min_prob", [0.05, 0.3, 1.1])
-def test_a_consensus_has_the_split_of_most_structures(min_prob):
-    forest = fitted().posterior
-    found = consensus_tree(forest, min_prob=min_prob)
-    members = [(float(w), post, 0) for w, post in zip(forest.weights, forest.posteriors, strict=True)]
-    literal = slow_consensus(members, min_prob)
-    assert found.to_text() == literal.to_text()
-    assert found.prob == pytest.approx(literal.prob)
-    assert found.in_tree == pytest.approx(1.0)
-    assert bool(found.children) == (min_prob < 1.0)
-    for child in found.children:
-        assert child.in_tree == pytest.approx(found.prob)
-        assert child.prob == 0.0 or child.prob >= min_prob
-
-
-def test_a_consensus_is_drawn_with_names():
-    found = consensus_tree(fitted().posterior)
-    lines = found.to_text(lambda feature, threshold, child: f"{'abc'[feature]}{threshold}/{child}").splitlines()
-    assert lines[0].startswith(("├─ a", "├─ b", "├─ c"))
-    assert lines[0].endswith(f"({found.prob:.0%})")
-    assert any(line.startswith("└─ ") for line in lines)
 
 
 # ---- what is refused ------------------------------------------------------------------------------------------------

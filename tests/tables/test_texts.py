@@ -205,7 +205,7 @@ def test_a_model_of_text_is_the_model_of_its_values(tmp_path):
         effects = [model.effect(column, X) for model, X in zip(models, (TEXTS, real), strict=True)]
         assert effects[0].points == effects[1].points
         np.testing.assert_array_equal(effects[0].mean, effects[1].mean)
-    inputs = [et.onnx_inputs(model, X) for model, X in zip(models, (TEXTS, real), strict=True)]
+    inputs = [et.export.onnx_inputs(model, X) for model, X in zip(models, (TEXTS, real), strict=True)]
     for name in ("number", "day"):
         np.testing.assert_array_equal(inputs[0][name], inputs[1][name])
     et.save(of_text, tmp_path / "m")

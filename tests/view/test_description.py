@@ -117,3 +117,14 @@ def test_split_colours_leave_the_paper_in_even_steps(colours, sign):
     assert colours.faded("#204060", 1.0) == "#204060"
     assert colours.faded("#204060", 0.0, 0.0) == colours.paper
     assert {ink_on(colours.split(1.0)), ink_on(colours.split(0.0))} == {"#ffffff", "#22252b"}
+
+
+def test_a_pruned_tree_is_written_with_and_without_predictions():
+    post = et.Posterior(et.MetaTree.complete([0, 1, 1]), et.Bernoulli(1, 1))
+    post.update([[0, 0], [0, 1], [1, 0], [1, 1]] * 3, [0, 0, 1, 1] * 3)
+    tree = post.map_tree()
+    assert tree.leaves.tolist() == [1, 2]
+    assert tree.to_text(feature_names=["a", "b"]) == "a?\n├─ = 0  leaf\n└─ = 1  leaf"
+    assert tree.to_text(post).splitlines()[2] == "└─ = 1  leaf: P(y = 1) = 0.875  (6 rows)"
+    with pytest.raises(ValueError, match="post is of another meta-tree"):
+        tree.to_text(et.Posterior(et.MetaTree.complete([0]), et.Bernoulli()))

@@ -12,31 +12,17 @@ from everytree.batches.files import Files, FilesError, Part
 from everytree.batches.source import Names, batch_rows
 from everytree.tables.reading import mark_encoded_text
 
-VALUE_BYTES, LEAST_ROWS = 8, 2**13
-"""Bytes of most values, and the least number of rows of a part."""
-
 BUFFER_BYTES = 2**20
 """Of each column of a Parquet file that are read at a time, which would be the column of a row group otherwise."""
 
 
 @dataclass(frozen=True)
 class ArrowFiles:
-    """Parquet or Feather files, opened.
-
-    Attributes
-    ----------
-    files : Files
-    dataset : pyarrow.dataset.Dataset
-    threads : bool
-        Whether pyarrow reads by its threads.
-    part_bytes : int or None
-        That a part may take, roughly.
-    """
+    """Parquet or Feather files, opened."""
 
     files: Files
-    dataset: Any
-    threads: bool = True
-    part_bytes: int | None = None
+    dataset: Any  # pyarrow.dataset.Dataset
+    threads: bool = True  # whether pyarrow reads by its threads
 
     @cached_property
     def columns(self) -> list[str]:
@@ -74,20 +60,16 @@ class ArrowFiles:
         import pyarrow as pa
         from pyarrow import parquet
 
+        n_rows = batch_rows(len(self.columns))
         if self.files.format != "parquet":
-            yield from fragment.to_batches(columns=names, batch_size=self._part_rows, use_threads=self.threads)
+            yield from fragment.to_batches(
+                columns=names, batch_size=batch_rows(len(self.columns)), use_threads=self.threads
+            )
             return
         text = [field.name for field in schema if pa.types.is_dictionary(field.type)]
         options = {"read_dictionary": text, "pre_buffer": False, "buffer_size": BUFFER_BYTES}
         with fragment.open() as opened, parquet.ParquetFile(opened, **options) as file:
-            yield from file.iter_batches(self._part_rows, columns=names, use_threads=self.threads)
-
-    @property
-    def _part_rows(self) -> int:
-        most = batch_rows(len(self.columns))
-        if self.part_bytes is None:
-            return most
-        return min(most, max(self.part_bytes // (VALUE_BYTES * len(self.columns)), LEAST_ROWS))
+            yield from file.iter_batches(n_rows, columns=names, use_threads=self.threads)
 
     def whole(self, progress: Progress | None = None) -> list[Part]:
         """All of them at once; `progress` counts the rows."""

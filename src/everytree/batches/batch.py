@@ -22,17 +22,11 @@ from everytree.tables.reading import Table, as_frame, read_table
 
 @dataclass(frozen=True)
 class Roles:
-    """Which columns of a batch are no features.
-
-    Attributes
-    ----------
-    target, sample_weight : str or None
-    row_data : mapping of str to str
-        Name of the column that holds each thing that the family wants to know of a row, such as `exposure`.
-    """
+    """Which columns of a batch are no features."""
 
     target: str | None = None
     sample_weight: str | None = None
+    # name of the column that holds each thing that the family wants to know of a row, such as `exposure`
     row_data: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod

@@ -20,14 +20,8 @@ MAX_LABELS = 1_000_000
 class ColumnSketch:
     """Of what kind a column is, what is missing, its categories, and its distinct numbers while they are few.
 
-    Parameters
-    ----------
-    label : str
-        What errors call it.
-    listed : bool or None
-        Whether it is to be read as categories; None leaves it to its type.
-    max_bins : int
-        More distinct numbers than this are not told apart.
+    `label`: what errors call it. `listed`: whether it is to be read as categories; None leaves it to its type.
+    `max_bins`: more distinct numbers than this are not told apart.
     """
 
     def __init__(self, label: str, listed: bool | None, max_bins: int) -> None:

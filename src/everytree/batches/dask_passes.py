@@ -22,7 +22,7 @@ from everytree.batches.dask_parts import Partitions, compute, once
 from everytree.batches.passes import count_rows
 from everytree.batches.sketch import SchemaSketch
 from everytree.fitting.targets.target import Labels
-from everytree.posterior.counts import ForestCounts, Tally
+from everytree.posterior.counts import Counts, Tally
 from everytree.posterior.rows import Rows
 
 MERGED_TOGETHER = 8
@@ -31,20 +31,11 @@ MERGED_TOGETHER = 8
 
 @dataclass
 class DaskPasses:
-    """Passes over partitions.
-
-    Parameters
-    ----------
-    parts : Partitions
-    owner : str
-        Who asks, for the wording of errors.
-    n_jobs : int, optional
-        Threads of each task.
-    """
+    """Passes over partitions."""
 
     parts: Partitions
-    owner: str
-    n_jobs: int | None = None
+    owner: str  # who asks, for the wording of errors
+    n_jobs: int | None = None  # threads of each task
     n_rows: tuple[int, ...] = ()
 
     def sketch(
@@ -62,9 +53,7 @@ class DaskPasses:
                 sketch.merge(part)
         return sketch
 
-    def count(
-        self, counts: ForestCounts, rows_of: Callable[[Batch, int], Rows], features: list[str] | None = None
-    ) -> ForestCounts:
+    def count(self, counts: Counts, rows_of: Callable[[Batch, int], Rows], features: list[str] | None = None) -> Counts:
         """Pass two."""
         job = once(_Counting(self.parts.roles, self.owner, counts, rows_of, self.n_jobs))
         tallies = [dask.delayed(_count)(job, *one) for one in self._pieces(features) if one[1]]
@@ -108,7 +97,7 @@ class _LabelScan(_Reading):
 
 @dataclass(frozen=True)
 class _Counting(_Reading):
-    counts: ForestCounts
+    counts: Counts
     rows_of: Callable[[Batch, int], Rows]
     n_jobs: int | None
 

@@ -1,4 +1,4 @@
-"""Files of tables: which of them a path names, what they hold, and how much memory their rows would take."""
+"""Files of tables: which of them a path names, and what they hold."""
 
 from __future__ import annotations
 
@@ -20,17 +20,10 @@ DELIMITERS = {"csv": ",", "tsv": "\t"}
 """The formats that are text, and what is between their values."""
 COMPRESSED = ".gz"
 """After the suffix of a text file."""
-COMPRESSION = 5
-"""How many times as long compressed text is when it is read, roughly."""
 
 
 class FilesError(ValueError):
-    """Files that are no table together.
-
-    Parameters
-    ----------
-    problem : str
-    """
+    """Files that are no table together."""
 
     def __init__(self, problem: str) -> None:
         super().__init__(problem)
@@ -42,21 +35,12 @@ class FilesError(ValueError):
 
 @dataclass(frozen=True)
 class Files:
-    """Files of one format, which are one table.
-
-    Attributes
-    ----------
-    paths : list of str
-    base : str
-        Folders below it that are named "column=value" say what a column is for all their files.
-    format : str
-    content : bytes or None
-        Of the only file, where it can be read once alone; its path is then what errors call it.
-    """
+    """Files of one format, which are one table."""
 
     paths: list[str]
-    base: str
+    base: str  # folders below it that are named "column=value" say what a column is for all their files
     format: str
+    # of the only file, where it can be read once alone; its path is then what errors call it
     content: bytes | None = None
 
     def open(self, path: str) -> BinaryIO:
@@ -72,21 +56,12 @@ class Files:
 
 @dataclass(frozen=True)
 class Part:
-    """Some rows of a file.
-
-    Attributes
-    ----------
-    path : str
-    table : pyarrow.Table
-    first_line : int or None
-        Line of the first row, where each row is one line of text.
-    as_written : mapping of str to pyarrow.ChunkedArray
-        Columns as they stand in the file, where they were asked for: those of text files are text.
-    """
+    """Some rows of a file."""
 
     path: str
-    table: Any
-    first_line: int | None = None
+    table: Any  # pyarrow.Table
+    first_line: int | None = None  # line of the first row, where each row is one line of text
+    # pyarrow.ChunkedArray: columns as they stand in the file, where they were asked for: those of text files are text
     as_written: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -103,6 +78,8 @@ def find_files(path: str, format: str | None = None) -> Files:
     formats = {format_by_name(file) or format for file in found}
     if len(formats) > 1 or None in formats:
         others = sorted({Path(file).suffix for file in found})
+        if {".xls", ".xlsx"} & set(others):
+            raise FilesError(f"{path!r} is an Excel file, which is not read; save the sheet as CSV or Parquet")
         raise FilesError(f"files must be all of one of {sorted(FORMATS)}, but {path!r} has {others}")
     return Files(found, _base_folder(path, has_magic), str(formats.pop()))
 
@@ -148,43 +125,3 @@ def _base_folder(path: str, has_magic: bool) -> str:
         plain = itertools.takewhile(lambda part: not glob.has_magic(part), Path(path).parts)
         return str(Path(*plain))
     return path if os.path.isdir(path) else os.path.dirname(path) or "."
-
-
-# ---- memory ---------------------------------------------------------------------------------------------------------
-
-
-def bytes_in_memory(files: Files) -> int:
-    """Rough size of the rows of files in memory, without reading them; 0 for contents that are in memory already."""
-    return 0 if files.content is not None else sum(_bytes_of_file(path, files.format) for path in files.paths)
-
-
-def _bytes_of_file(path: str, format: str) -> int:
-    size = os.path.getsize(path)
-    if format in DELIMITERS:
-        return size * COMPRESSION if is_compressed(path) else size
-    return _bytes_of_parquet(path) if format == "parquet" else size
-
-
-def _bytes_of_parquet(path: str) -> int:
-    """By its metadata: values that have a width by that, text by its length in the file before it was compressed."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    try:
-        file = parquet.ParquetFile(path, pre_buffer=False)
-    except pa.ArrowException as error:
-        message = str(error).split("\n")[0]
-        raise FilesError(f"{path}: is not a Parquet file that pyarrow can read: {message}") from None
-    with file:
-        footer = file.metadata
-        width = sum(_width(field.type) for field in file.schema_arrow)
-        groups = [footer.row_group(k) for k in range(footer.num_row_groups)]
-        return max(int(footer.num_rows) * width, sum(int(group.total_byte_size) for group in groups))
-
-
-def _width(arrow_type: Any) -> int:
-    """Bytes of a value; of text and the like, what says where it begins."""
-    try:
-        return max(int(arrow_type.bit_width) // 8, 1)
-    except ValueError:
-        return 8

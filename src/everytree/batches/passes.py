@@ -16,7 +16,7 @@ from everytree.batches.batch import Batch, Roles, batches_of, error_context
 from everytree.batches.sketch import SchemaSketch
 from everytree.batches.source import Mark, Source
 from everytree.fitting.targets.target import Labels
-from everytree.posterior.counts import ForestCounts
+from everytree.posterior.counts import Counts
 from everytree.posterior.rows import Rows
 
 
@@ -30,16 +30,14 @@ class Passes(Protocol):
     ) -> SchemaSketch:
         """Pass one: columns and a sample. What `scan_labels` finds in each batch is handed to `note`, in order."""
 
-    def count(
-        self, counts: ForestCounts, rows_of: Callable[[Batch, int], Rows], features: list[str] | None = None
-    ) -> ForestCounts:
+    def count(self, counts: Counts, rows_of: Callable[[Batch, int], Rows], features: list[str] | None = None) -> Counts:
         """Pass two: the statistics of the rows that `rows_of` makes of each batch and the number of its first row.
 
         For them the trees ask for no more than these features.
         """
 
 
-def count_rows(counts: ForestCounts, rows: Rows, n_jobs: int | None) -> None:
+def count_rows(counts: Counts, rows: Rows, n_jobs: int | None) -> None:
     """Count rows, each of which every tree must be able to place."""
     before = counts.n_rows.copy()
     counts.update(rows.codes, rows.y, rows.weight, n_jobs=n_jobs, **rows.row_data)
@@ -52,33 +50,18 @@ def count_rows(counts: ForestCounts, rows: Rows, n_jobs: int | None) -> None:
 
 @dataclass
 class BatchPasses:
-    """Passes over one source, and whether it is still the same in the second.
-
-    Parameters
-    ----------
-    source : Source
-    roles : Roles
-    owner : str
-        Who asks, for the wording of errors.
-    n_jobs : int, optional
-        Threads of the second pass; the first one's work is little beside reading.
-    show : bool
-        Whether progress is shown.
-    """
+    """Passes over one source, and whether it is still the same in the second."""
 
     source: Source
     roles: Roles
-    owner: str
-    n_jobs: int | None = None
-    show: bool = False
+    owner: str  # who asks, for the wording of errors
+    n_jobs: int | None = None  # threads of the second pass; the first one's work is little beside reading
+    show: bool = False  # whether progress is shown
     n_rows: int = 0
     _mark: Mark = ()
 
     def sketch(
-        self,
-        sketch: SchemaSketch,
-        scan_labels: Callable[[Batch], Labels],
-        note: Callable[[Labels], object],
+        self, sketch: SchemaSketch, scan_labels: Callable[[Batch], Labels], note: Callable[[Labels], object]
     ) -> SchemaSketch:
         """Pass one."""
         self._mark = self.source.mark()
@@ -94,9 +77,7 @@ class BatchPasses:
             raise ValueError(f"batches is empty: there are no rows, but {self.owner} needs at least one")
         return sketch
 
-    def count(
-        self, counts: ForestCounts, rows_of: Callable[[Batch, int], Rows], features: list[str] | None = None
-    ) -> ForestCounts:
+    def count(self, counts: Counts, rows_of: Callable[[Batch, int], Rows], features: list[str] | None = None) -> Counts:
         """Pass two."""
         self._check_files()
         n_rows = 0

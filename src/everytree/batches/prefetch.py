@@ -2,49 +2,22 @@
 
 from __future__ import annotations
 
-import queue
-import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-AHEAD = 2
-"""How many batches wait at most; with the one being worked on and the one being read, what memory holds."""
+END = object()
 
 
-def read_ahead(start: Callable[[], Iterator[Any]], ahead: int = AHEAD) -> Iterator[Any]:
-    """Read the items of `start()` ahead in a thread; an error is raised here, in order."""
-    waiting: queue.Queue[tuple[str, Any]] = queue.Queue(maxsize=ahead)
-    stop = threading.Event()
-
-    def hand_over(kind: str, what: Any) -> bool:
-        while not stop.is_set():
-            try:
-                waiting.put((kind, what), timeout=0.1)
-                return True
-            except queue.Full:
-                continue
-        return False
-
-    def run() -> None:
-        try:
-            for batch in start():
-                if not hand_over("batch", batch):
-                    return
-            hand_over("end", None)
-        except BaseException as failure:
-            hand_over("failure", failure)
-
-    thread = threading.Thread(target=run, name="everytree-read-ahead", daemon=True)
-    thread.start()
+def read_ahead(start: Callable[[], Iterator[Any]]) -> Iterator[Any]:
+    """Read the next item of `start()` in a thread, one at a time; an error is raised here, in order."""
+    pool = ThreadPoolExecutor(1, "everytree-read-ahead")
     try:
-        while True:
-            kind, what = waiting.get()
-            if kind == "end":
-                return
-            if kind == "failure":
-                raise what
-            yield what
-            what = None  # the batch is the caller's alone: memory holds no more of them than it must
+        items = pool.submit(start).result()
+        ahead = pool.submit(next, items, END)
+        while (item := ahead.result()) is not END:
+            ahead = pool.submit(next, items, END)
+            yield item
+            del item  # the batch is the caller's alone: memory holds no more of them than it must
     finally:
-        stop.set()
-        thread.join(1.0)  # a source that waits for something itself is left to itself
+        pool.shutdown(wait=False)  # a source that waits for something itself is left to itself

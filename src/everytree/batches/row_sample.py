@@ -25,11 +25,6 @@ class RowSample:
     The key of a row is a hash of the seed and the row's number: which rows are in the sample depends on nothing else,
     not on how the table was cut into batches or in which order those came. Samples of different rows merge into the
     sample of them all.
-
-    Parameters
-    ----------
-    size : int
-    seed : int
     """
 
     def __init__(self, size: int, seed: int = 0) -> None:

@@ -8,7 +8,7 @@ other numbers, and the order of categories by their targets. A quantile of a sam
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
@@ -19,7 +19,6 @@ from everytree.base.arrays import LARGEST_CODE, FloatArray
 from everytree.base.checks import whole_number
 from everytree.batches.column_sketch import ColumnSketch
 from everytree.batches.row_sample import Columns, RowSample
-from everytree.batches.shape import Shape
 from everytree.batches.target_column import Target
 from everytree.tables.categories import fit_categories
 from everytree.tables.column import Column, FitRows, fit_numbers, fit_text
@@ -34,20 +33,12 @@ SAMPLE_ROWS = 100_000
 
 @dataclass(frozen=True)
 class Sample:
-    """Rows drawn from all, every one with the same chance, in their order.
-
-    Attributes
-    ----------
-    table : Table
-    y : (n_rows,) array or None
-    weight : (n_rows,) float64 or None
-    row_data : dict of (n_rows,) arrays
-    """
+    """Rows drawn from all, every one with the same chance, in their order."""
 
     table: Table
-    y: NDArray[Any] | None
-    weight: FloatArray | None
-    row_data: Columns
+    y: NDArray[Any] | None  # (n_rows,) array
+    weight: FloatArray | None  # (n_rows,)
+    row_data: Columns  # dict of (n_rows,) arrays
 
 
 class SchemaSketch:
@@ -276,3 +267,36 @@ def _place(k: int) -> str:
 def _as_index(column: NDArray[Any]) -> NDArray[np.int64]:
     """Places of labels; rows from before there was any are NaN, which is -1: missing."""
     return np.nan_to_num(column, nan=-1.0).astype(np.int64) if column.dtype.kind == "f" else column
+
+
+@dataclass(frozen=True)
+class Shape:
+    """The shape of one batch."""
+
+    names: tuple[str, ...] | None  # of the columns
+    n_columns: int
+    besides: frozenset[str]  # what is known of each row besides its features: "y", "sample_weight", "exposure", ...
+
+    @classmethod
+    def of(cls, table: Table, besides: Iterable[str]) -> Shape:
+        """The shape of a table and what comes with it."""
+        return cls(table.names, table.n_columns, frozenset(besides))
+
+    def places(self, other: Shape) -> Sequence[int]:
+        """Where another batch has each column of this one; an error where it has others, or more or less besides."""
+        for which, what in ((self.besides - other.besides, "has no"), (other.besides - self.besides, "has")):
+            if which:
+                raise ValueError(f"it {what} {' and '.join(sorted(which))}, unlike those before")
+        if self.names is None or other.names is None:
+            if (self.names is None) != (other.names is None) or other.n_columns != self.n_columns:
+                raise ValueError(f"it has {other}, but those before had {self}")
+            return range(self.n_columns)
+        index_of = {name: k for k, name in enumerate(other.names)}
+        absent, new = [n for n in self.names if n not in index_of], sorted(index_of.keys() - set(self.names))
+        if absent or new:
+            differences = [f"lacks the columns {absent}"] * bool(absent) + [f"has the columns {new}"] * bool(new)
+            raise ValueError(f"it {' and '.join(differences)}, unlike those before, which had {self}")
+        return [index_of[name] for name in self.names]
+
+    def __str__(self) -> str:
+        return f"{self.n_columns} columns without names" if self.names is None else str([*self.names])

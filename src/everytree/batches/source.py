@@ -15,22 +15,13 @@ Names = list[str] | None
 
 @dataclass(frozen=True)
 class Source:
-    """Batches that can be read again.
+    """Batches that can be read again."""
 
-    Attributes
-    ----------
-    start : callable
-        Reads from the beginning. Takes the names of the columns that are wanted, or None for all; a source that cannot
-        choose yields all.
-    n_rows : int or None
-        Where it is known without reading.
-    mark : callable
-        Path, size and time of change of the files that are read.
-    """
-
+    # Reads from the beginning. Takes the names of the columns that are wanted, or None for all; a source that cannot
+    # choose yields all.
     start: Callable[[Names], Iterator[Any]]
-    n_rows: int | None = None
-    mark: Callable[[], Mark] = tuple
+    n_rows: int | None = None  # where it is known without reading
+    mark: Callable[[], Mark] = tuple  # path, size and time of change of the files that are read
 
 
 def batch_rows(n_columns: int) -> int:

@@ -17,17 +17,10 @@ from everytree.tables.reading import arrow_labels, is_missing
 
 @dataclass(frozen=True)
 class Target:
-    """One target a row.
+    """One target a row."""
 
-    Attributes
-    ----------
-    values : (n_rows,) array, or the distinct labels where there is an index
-    index : (n_rows,) int64 or None
-        Which of the values each row has.
-    """
-
-    values: NDArray[Any]
-    index: NDArray[np.int64] | None = None
+    values: NDArray[Any]  # (n_rows,) array, or the distinct labels where there is an index
+    index: NDArray[np.int64] | None = None  # (n_rows,): which of the values each row has
 
     def __len__(self) -> int:
         return len(self.values if self.index is None else self.index)

@@ -26,12 +26,7 @@ BLOCK, MAX_BLOCK = 2**20, 2**31 - 1
 class TextError(ValueError):
     """A text file that cannot be read as it should be.
 
-    Parameters
-    ----------
-    name : str
-        Of the file.
-    line : int or None
-    problem : str
+    `name`: of the file.
     """
 
     def __init__(self, name: str, line: int | None, problem: str) -> None:
@@ -44,35 +39,18 @@ class TextError(ValueError):
 
 @dataclass(frozen=True)
 class TextReader:
-    """How one text file is read.
+    """How one text file is read."""
 
-    Attributes
-    ----------
-    name : str
-        Of the file, in errors.
-    delimiter : str
-        One character.
-    has_header : bool
-        Whether the first line names the columns; else they are `column1`, `column2`, ...
-    kinds : mapping of str to {"text", "number", "boolean", "date"}
-        What columns are known to be, whatever their values look like.
-    types : mapping of str to pyarrow.DataType
-        Types of columns, where rows before these have told.
-    knows : str
-        Who knows the kinds, in errors.
-    threads : bool
-    decimal : str
-        Sign before the decimals of a number.
-    """
-
-    name: str
-    delimiter: str = ","
-    has_header: bool = True
+    name: str  # of the file, in errors
+    delimiter: str = ","  # one character
+    has_header: bool = True  # whether the first line names the columns; else they are `column1`, `column2`, ...
+    # {"text", "number", "boolean", "date"}: what columns are known to be, whatever their values look like
     kinds: Mapping[str, str] = field(default_factory=dict)
+    # pyarrow.DataType: types of columns, where rows before these have told
     types: Mapping[str, Any] = field(default_factory=dict)
-    knows: str = "the model knows it as"
+    knows: str = "the model knows it as"  # who knows the kinds, in errors
     threads: bool = False
-    decimal: str = "."
+    decimal: str = "."  # sign before the decimals of a number
 
     def columns(self, piece: Piece) -> list[str]:
         """The names of the columns."""

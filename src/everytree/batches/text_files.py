@@ -16,7 +16,6 @@ from everytree.batches.prefetch import read_ahead
 from everytree.batches.source import Names
 from everytree.batches.text import TextReader
 from everytree.batches.text_pieces import Piece, pieces
-from everytree.batches.text_types import SeenTypes, known_types, with_types
 
 FIRST_BYTES = 2**20
 """Of a text file, whose rows tell the types of its columns."""
@@ -30,20 +29,10 @@ NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 @dataclass(frozen=True)
 class TextFiles:
-    """Text files, opened.
-
-    Attributes
-    ----------
-    files : Files
-    reader : TextReader
-        How each of them is read.
-    part_bytes : int or None
-        Of text that make a part.
-    """
+    """Text files, opened."""
 
     files: Files
-    reader: TextReader
-    part_bytes: int | None = None
+    reader: TextReader  # how each of them is read
 
     @cached_property
     def columns(self) -> list[str]:
@@ -66,9 +55,7 @@ class TextFiles:
         for path in self.files.paths:
             reader = self._of(path)
             with self.files.open(path) as file:
-                for piece in read_ahead(
-                    partial(pieces, file, reader.has_header, self.part_bytes), 1
-                ):  # cut while another is parsed
+                for piece in read_ahead(partial(pieces, file, reader.has_header)):  # cut while another is parsed
                     table = self._with_folders(path, reader.read(piece, in_files), names)
                     kept = self._as_written(path, reader, piece, as_written, table.num_rows)
                     yield Part(path, table, _first_line(piece, table.num_rows), kept)
@@ -169,3 +156,85 @@ def _columns_of_folders(files: Files) -> dict[str, dict[str, Any]]:
             for path, value in values.items()
         }
     return found
+
+
+UNITS = ("s", "ms", "us", "ns")
+
+
+def known_types(schema: Any) -> dict[str, Any]:
+    """Types by name, without those of columns in which nothing but missing values was seen."""
+    import pyarrow as pa
+
+    return {field.name: field.type for field in schema if not pa.types.is_null(field.type)}
+
+
+class SeenTypes:
+    """Types that hold all values so far.
+
+    `types`: without columns in which nothing but missing values was seen.
+    """
+
+    def __init__(self) -> None:
+        self.types: dict[str, Any] = {}
+        self._bits: dict[str, bool] = {}  # columns of whole numbers: whether all were 0 or 1, which booleans may be
+
+    def add(self, table: Any) -> None:
+        """The rows of one piece more."""
+        import pyarrow as pa
+
+        for name, found in known_types(table.schema).items():
+            if pa.types.is_integer(found):
+                self._bits[name] = self._bits.get(name, True) and _are_bits(table.column(name))
+            known = self.types.get(name, found)
+            self.types[name] = known if known == found else _joined(known, found, self._bits.get(name, False))
+
+
+def with_types(table: Any, types: dict[str, Any]) -> Any | None:
+    """The table with columns of these types; None where that needs the text that they were read from."""
+    import pyarrow as pa
+
+    for place, field in enumerate(table.schema):
+        wanted = types.get(field.name, pa.null())
+        if field.type == wanted:
+            continue
+        is_sure = pa.types.is_floating(wanted) or pa.types.is_timestamp(wanted)
+        if not (pa.types.is_null(field.type) or is_sure):
+            return None
+        table = table.set_column(place, field.name, table.column(place).cast(wanted, safe=False))
+    return table
+
+
+def _joined(one: Any, other: Any, are_bits: bool) -> Any:
+    """A type that holds the values of both; text where nothing else does."""
+    import pyarrow as pa
+
+    both = one, other
+    if all(map(_is_number, both)):
+        return pa.float64()
+    if any(map(pa.types.is_boolean, both)) and any(map(pa.types.is_integer, both)) and are_bits:
+        return pa.bool_()
+    if all(map(_is_date, both)):
+        zones = {getattr(kind, "tz", None) for kind in both}
+        if len(zones) == 1:
+            units = [kind.unit if pa.types.is_timestamp(kind) else UNITS[0] for kind in both]
+            return pa.timestamp(max(units, key=UNITS.index), zones.pop())
+    return pa.string()
+
+
+def _is_number(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+def _is_date(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind))
+
+
+def _are_bits(column: Any) -> bool:
+    import pyarrow.compute as pc
+
+    ends = pc.min_max(column).as_py()
+    return ends["min"] is None or bool(ends["min"] >= 0 and ends["max"] <= 1)

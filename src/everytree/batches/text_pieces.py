@@ -14,20 +14,11 @@ PIECE_BYTES = 2**24
 
 @dataclass(frozen=True)
 class Piece:
-    """Some rows of a text file, with the line that names the columns before them.
-
-    Attributes
-    ----------
-    content : bytes
-    first_line : int
-        Line of the file where the rows begin.
-    header_lines : int
-        Lines of `content` before them.
-    """
+    """Some rows of a text file, with the line that names the columns before them."""
 
     content: bytes
-    first_line: int
-    header_lines: int
+    first_line: int  # line of the file where the rows begin
+    header_lines: int  # lines of `content` before them
 
     def line(self, number: int) -> int:
         """The line of the file that is this line of the content; both count from 1."""

@@ -17,8 +17,7 @@ from everytree.batches.sketch import SchemaSketch
 from everytree.fitting.fitted import Fitted, code_more_rows
 from everytree.fitting.given import GivenRows, Settings
 from everytree.fitting.targets.target import Labels, Target
-from everytree.models.average import AverageModel
-from everytree.posterior.counts import ForestCounts, Tally
+from everytree.posterior.counts import Tally
 from everytree.posterior.rows import Rows
 
 
@@ -44,13 +43,15 @@ def count_all(passes: Passes, fitted: Fitted, settings: Settings, rule: RowSampl
     Where categories are pooled by the targets of the sample, its rows are not coded again: their codes must not contain
     their own targets. They stay counted as `fit` has coded them; `rule` says which rows they are.
     """
-    forest = fitted.model.parts.averaged
+    model: Any = fitted.model
     counted = rule if any(column.pooled for column in fitted.schema.columns) else None
-    counts = passes.count(ForestCounts(forest), *rows_and_features(fitted, settings, counted))
+    counts = passes.count(model.counts(), *rows_and_features(fitted, settings, counted))
     if counted is not None:
-        posts = forest.posteriors
+        posts = model.parts.averaged.posteriors
         counts.add(Tally([post.statistics for post in posts], np.array([post.n_rows for post in posts])))
-    return replace(fitted, model=AverageModel(counts.forest()), batches=[counts.digest()], mean_prediction=None)
+    return replace(
+        fitted, model=model.counted(counts), batches=[counts.digest()], mean_prediction=None, is_out_of_fold=False
+    )
 
 
 def rows_and_features(
@@ -60,17 +61,17 @@ def rows_and_features(
     asked = _asked(fitted)
     names, inputs = fitted.schema.input_names, np.unique(fitted.schema.input_of[asked])
     features = None if names is None else [names[k] for k in inputs]
-    light = replace(fitted, model=AverageModel(fitted.model.parts.averaged.without_rows()), choice=None)
+    model: Any = fitted.model
+    light = replace(fitted, model=model.without_rows(), choice=None)
     # It may be sent to other processes.
     return partial(_rows_in, fitted=light, settings=settings, asked=asked, counted=counted), features
 
 
 def _asked(fitted: Fitted) -> NDArray[np.bool_]:
     """(n_features,) columns that trees split on, or leaves use: the others need not be read again."""
-    schema, forest = fitted.schema, fitted.model.parts.averaged
-    asked = np.zeros(schema.n_features, dtype=bool)
-    for tree in forest.trees:
-        asked[tree.feature[~tree.is_terminal]] = True
+    schema = fitted.schema
+    model: Any = fitted.model
+    asked: NDArray[np.bool_] = model.columns_read(schema.n_features)
     asked[0] |= not asked.any()  # a table has at least one column
     return asked | ~schema.is_categorical if "inputs" in fitted.row_names else asked
 

@@ -34,21 +34,12 @@ N_STEPS = 300
 
 
 class CodedTable(NamedTuple):
-    """Columns of codes as chains see them.
+    """Columns of codes as chains see them."""
 
-    Attributes
-    ----------
-    codes : (n_rows, n_columns) uint8 or uint16
-    n_codes : (n_columns,) int32
-    has_missing : (n_columns,) bool
-    points : sequence of (n_codes,) float64, or None
-        Of the codes of each column, for lines.
-    """
-
-    codes: NDArray[np.unsignedinteger]
-    n_codes: NDArray[np.int32]
-    has_missing: NDArray[np.bool_]
-    points: Points | None
+    codes: NDArray[np.unsignedinteger]  # (n_rows, n_columns) uint8 or uint16
+    n_codes: NDArray[np.int32]  # (n_columns,) int32
+    has_missing: NDArray[np.bool_]  # (n_columns,)
+    points: Points | None  # sequence of (n_codes,) float64: of the codes of each column, for lines
 
 
 Widen = Callable[[Sequence[FloatArray]], tuple[CodedTable, Sequence[NDArray[np.int32]]]]

@@ -145,20 +145,13 @@ class BoostRule:
 
 
 class Likelihood(NamedTuple):
-    """Targets as scores predict them.
+    """Targets as scores predict them."""
 
-    Attributes
-    ----------
-    loss : {"logit", "softmax", "shared softmax", "squared", "rate"}
-        "softmax" has a tree for each class, `SHARED` trees of all classes.
-    y : (n_rows,) float64
-    exposure : (n_rows,) float64 or None
-    n_classes : int
-    """
-
+    # {"logit", "softmax", "shared softmax", "squared", "rate"}: "softmax" has a tree for each class, `SHARED` trees of
+    # all classes
     loss: str
-    y: FloatArray
-    exposure: FloatArray | None = None
+    y: FloatArray  # (n_rows,)
+    exposure: FloatArray | None = None  # (n_rows,)
     n_classes: int = 0
 
     @property
@@ -177,6 +170,8 @@ class Likelihood(NamedTuple):
             return np.asarray(
                 (1.0 if self.exposure is None else self.exposure) * np.exp(scores[:, 0]) - self.y * scores[:, 0]
             )
+        if scores.shape[1] == 1:
+            return np.logaddexp(0.0, np.where(self.y > 0.5, -scores[:, 0], scores[:, 0]))
         wide = class_scores(scores)
         return np.asarray(logsumexp(wide, axis=1) - wide[np.arange(len(wide)), self.y.astype(np.int64)])
 
@@ -198,38 +193,25 @@ def class_scores(scores: FloatArray) -> FloatArray:
 
 
 class Boosted(NamedTuple):
-    """Result of `boost`.
-
-    Attributes
-    ----------
-    chains : list of AdditiveTrees
-    factor : float
-        By which the average of the chains goes farther, or less far, from their base; 0 where no column matters.
-    fold : (n_rows,) int64
-        The chain that left a row out.
-    base : (n_rows, n_outputs) float64
-        Score of each row by that chain before its first step.
-    departure : (n_rows, n_outputs) float64
-        Sum of the steps of that chain, times the factor that the rows of all other folds choose: out-of-fold scores.
-    n_steps : list of int
-        Steps of each chain.
-    split_prior : float
-        That was given, or the one of most chains.
-    gains : (n_features,) float64
-        Expected gain in log evidence by the splits on each column and its slopes, on average over the chains.
-    lined : list of LinedTrees
-        The trees with lines of each chain, whose scores add to those of `chains`; empty where no lines are offered.
-    """
+    """Result of `boost`."""
 
     chains: list[AdditiveTrees]
+    # by which the average of the chains goes farther, or less far, from their base; 0 where no column matters
     factor: float
-    fold: NDArray[np.int64]
-    base: FloatArray
+    fold: NDArray[np.int64]  # (n_rows,): the chain that left a row out
+    base: FloatArray  # (n_rows, n_outputs): score of each row by that chain before its first step
+    # (n_rows, n_outputs): sum of the steps of that chain, times the factor that the rows of all other folds choose:
+    # out-of-fold scores
     departure: FloatArray
-    n_steps: list[int]
-    split_prior: float
+    n_steps: list[int]  # steps of each chain
+    split_prior: float  # that was given, or the one of most chains
+    # (n_features,): expected gain in log evidence by the splits on each column and its slopes, on average over the
+    # chains
     gains: FloatArray
+    # the trees with lines of each chain, whose scores add to those of `chains`; empty where no lines are offered
     lined: list[LinedTrees]
+    # of the number of a fold: the chain that left it out, with the factor that all other folds choose
+    without: Callable[[int], tuple[AdditiveTrees, LinedTrees | None]]
 
 
 class _Run(NamedTuple):
@@ -369,19 +351,26 @@ def boost(
         except BaseException:
             booster.stop()  # before the pool waits for chains that still run
             raise
-    chains = [
-        AdditiveTrees(
-            own["n_nodes"], {name: own[name] for name in NODE_ARRAYS}, own["value"], own["base"], n_codes, own["mass"]
-        ) for own, *_ in runs
-    ]  # fmt: skip
+
+    def trees(own: dict[str, Any]) -> AdditiveTrees:
+        nodes = {name: own[name] for name in NODE_ARRAYS}
+        return AdditiveTrees(own["n_nodes"], nodes, own["value"], own["base"], n_codes, own["mass"])
+
+    def lines(own: dict[str, Any]) -> list[LinedTrees]:
+        return [] if points is None else [LinedTrees.of_chain(own["lined"], points, n_codes)]
+
+    def chain_without(number: int) -> tuple[AdditiveTrees, LinedTrees | None]:
+        own, share = scored[number].chain, float(of_fold[number])
+        return AdditiveTrees.average([trees(own)], share), LinedTrees.average(lines(own), share)
+
     n_steps = [own["n_steps"] if factor > 0.0 else 0 for own, *_ in runs]
     split_prior = float(np.median([own.split_prior for own in runs]))
     gains = np.zeros(len(n_codes))
     if factor > 0.0:
         gains = np.mean([gains_of(own, len(n_codes)) for own, *_ in runs], axis=0)
-    lined = [] if points is None else [LinedTrees.of_chain(own["lined"], points, n_codes) for own, *_ in runs]
+    chains, lined = [trees(own) for own, *_ in runs], [each for own, *_ in runs for each in lines(own)]
     left_out = departure * of_fold[fold][:, None]
-    return Boosted(chains, factor, fold, base, left_out, n_steps, split_prior, gains, lined)
+    return Boosted(chains, factor, fold, base, left_out, n_steps, split_prior, gains, lined, chain_without)
 
 
 def roles_of(

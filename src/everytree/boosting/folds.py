@@ -16,12 +16,12 @@ def folds(
     Rows of one group are in one fold. Folds are alike in what is given by `order_by`, class numbers or targets: groups
     are dealt out in the order of their first row's, and those that are equal in random order.
     """
-    group = np.arange(len(order_by)) if group is None else group
-    _, first, number = np.unique(group, return_index=True, return_inverse=True)
+    first = number = np.arange(len(order_by))
+    if group is not None:
+        _, first, number = np.unique(group, return_index=True, return_inverse=True)
     shuffled = rng.permutation(len(first))
     in_order = shuffled[np.argsort(order_by[first][shuffled], kind="stable")]
+    n_hands = -(-len(first) // n_folds)  # of one to each fold, in random order
     fold = np.empty(len(first), dtype=np.int64)
-    for start in range(0, len(first), n_folds):  # a hand to each fold, in random order
-        hand = in_order[start : start + n_folds]
-        fold[hand] = rng.permutation(n_folds)[: len(hand)]
+    fold[in_order] = rng.permuted(np.tile(np.arange(n_folds), (n_hands, 1)), axis=1).reshape(-1)[: len(first)]
     return np.asarray(fold[number.reshape(-1)])

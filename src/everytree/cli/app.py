@@ -80,7 +80,6 @@ def fit(
     drop: options.Drop = None,
     seed: options.Seed = 0,
     jobs: options.Jobs = None,
-    memory: options.FitMemory = None,
     compress: options.Compress = False,
     force: options.Force = False,
     no_header: options.NoHeader = False,
@@ -91,7 +90,7 @@ def fit(
     """Fit a model to a table.
 
     Columns may be numbers, text, booleans and dates, with missing values. The name of the target is kept in the model.
-    Of a table with more rows than memory, structures and priors come from a sample, statistics from every row.
+    Of a table with more rows than memory, use `fit_batches` of an estimator in Python.
 
     \b
     everytree fit train.csv --target price
@@ -100,7 +99,6 @@ def fit(
     everytree fit train.csv --target price --model ensemble
     everytree fit small.csv --target cured --model exact --out exact.et
     zcat some.csv.gz | everytree fit - --target y --jobs -1
-    everytree fit big.parquet --target y --memory 2G
     everytree fit 'days/2024-*.csv' --target y
 
     To count shards apart, take the structures from one of them, count each in a copy, and merge:
@@ -112,12 +110,11 @@ def fit(
     everytree merge one.et two.et --out all.et
     """
     from everytree.cli.fitting import Wanted, fit_model
-    from everytree.cli.memory import memory_limit
     from everytree.cli.models import TableRoles, check_model_output, check_not_there, described, n_rows_of, save_model
     from everytree.cli.tables import Reading, open_table
 
     dropped = options.names("--drop", drop)
-    how = Reading(format, not no_header, delimiter, limit=memory_limit(memory), progress=_shows(quiet))
+    how = Reading(format, not no_header, delimiter, progress=_shows(quiet))
     check_model_output(out, table)
     opened = open_table(table, how)
     check_not_there(out, force=force)
@@ -185,7 +182,6 @@ def update(
     out: options.OutNewer = None,
     allow_twice: options.Twice = False,
     jobs: options.Jobs = None,
-    memory: options.UpdateMemory = None,
     delimiter: options.Delimiter = None,
     format: options.FormatOption = None,
     quiet: options.Quiet = False,
@@ -197,13 +193,12 @@ def update(
     \b
     everytree update model.et today.csv
     everytree update model.et today.parquet --out newer.et
-    everytree update model.et january/ --memory 2G
+    everytree update model.et january/
     """
-    from everytree.cli.memory import memory_limit
     from everytree.cli.tables import Reading
     from everytree.cli.updating import update_file
 
-    how = Reading(format, delimiter=delimiter, limit=memory_limit(memory), progress=_shows(quiet))
+    how = Reading(format, delimiter=delimiter, progress=_shows(quiet))
     update_file(model, table, out or model, how, target=target, jobs=jobs, allow_twice=allow_twice, say=_sayer(quiet))
 
 
@@ -287,7 +282,6 @@ def report(
     out: options.OutPage = "report.html",
     refit: options.Refit = False,
     groups: options.OtherGroups = None,
-    memory: options.SampleMemory = None,
     delimiter: options.Delimiter = None,
     format: options.FormatOption = None,
     quiet: options.Quiet = False,
@@ -302,10 +296,9 @@ def report(
     everytree report model.et held_out.csv --out report.html
     """
     from everytree.cli.judging import report_file
-    from everytree.cli.memory import memory_limit
     from everytree.cli.tables import Reading
 
-    how = Reading(format, delimiter=delimiter, limit=memory_limit(memory), progress=_shows(quiet))
+    how = Reading(format, delimiter=delimiter, progress=_shows(quiet))
     report_file(model, table, out, how, target=target, groups=groups, refit=refit, say=_sayer(quiet))
 
 

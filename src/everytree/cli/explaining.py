@@ -20,14 +20,7 @@ ROWS_AT_ONCE = 2**12
 
 
 def explain_file(
-    model: str,
-    table: str,
-    out: str | None,
-    how: Reading,
-    *,
-    row: int,
-    label: str | None,
-    say: Callable[[str], object],
+    model: str, table: str, out: str | None, how: Reading, *, row: int, label: str | None, say: Callable[[str], object]
 ) -> None:
     """One row of a table in words, or with `out` all rows as a table of contributions to the class of this label."""
     if out is not None:

@@ -9,7 +9,6 @@ from typing import Any
 
 from everytree.base.errors import OverlapError
 from everytree.base.words import number_of
-from everytree.cli.memory import rows_that_fit
 from everytree.cli.models import ModelFile, input_names, n_rows_of, open_model, open_rows, row_columns
 from everytree.cli.problems import UserError
 from everytree.cli.rows import TableRows
@@ -29,7 +28,7 @@ def report_file(
     refit: bool,
     say: Callable[[str], object],
 ) -> None:
-    """A page about a model, as a whole or not at all, judged by a table or a sample that takes no more memory."""
+    """A page about a model, as a whole or not at all, judged by a table."""
     check_output(out, model, *([] if table is None else [table]))
     if out == STREAM:
         raise UserError("a page cannot go to standard output; give --out the name of a file")
@@ -37,17 +36,17 @@ def report_file(
     if groups is not None:
         file = replace(file, roles=replace(file.roles, groups=groups))
     if table is None:
-        page, note = report_page(file.model, target_name=file.roles.target), ""
+        page, note = report_page(file.model, target_name=file.roles.target, progress=how.progress), ""
     else:
         source = open_rows(file, table, how)
-        rows = rows_that_fit(source, say)
+        rows = source.read()
         is_new = not refit and _is_new(file, source)
         labels = _groups(file, rows, is_told=groups is not None)
         try:
-            page = _judged_page(file, rows, labels, is_new)
+            page = _judged_page(file, rows, labels, is_new, how.progress)
         except OverlapError:  # the same rows in another file
             is_new = False
-            page = _judged_page(file, rows, labels, is_new)
+            page = _judged_page(file, rows, labels, is_new, how.progress)
         note = _said(rows, is_new)
     replace_whole(out, [page.text.encode("utf-8")])
     say(f"{out}: {number_of(Path(out).stat().st_size, 'byte')}{note}")
@@ -67,7 +66,7 @@ def _groups(file: ModelFile, rows: TableRows, *, is_told: bool) -> Any:
     return rows.values(name, "groups") if name and (is_told or name in rows.columns) else None
 
 
-def _judged_page(file: ModelFile, rows: TableRows, groups: Any, is_new: bool) -> Page:
+def _judged_page(file: ModelFile, rows: TableRows, groups: Any, is_new: bool, progress: bool) -> Page:
     roles = file.roles
     assert roles.target is not None
     y = rows.targets(roles.target)
@@ -77,12 +76,11 @@ def _judged_page(file: ModelFile, rows: TableRows, groups: Any, is_new: bool) ->
     with rows.reporting_errors(**roles.by_argument):
         return report_page(
             file.model, X, target=y, held_out=is_new, sample_weight=weight, groups=groups, target_name=roles.target,
-            places=rows.drawn, **columns,
+            progress=progress, **columns,
         )  # fmt: skip
 
 
 def _said(rows: TableRows, is_new: bool) -> str:
-    of_rows = "" if rows.drawn is None else f"{rows.n_rows:,} of the {rows.n_rows_in_all:,} rows of "
     if is_new:
-        return f", judged by {of_rows or 'the rows of '}{rows.name}, which are new to the model"
-    return f", the estimator judged by refitting it to parts of {of_rows}{rows.name}"
+        return f", judged by the rows of {rows.name}, which are new to the model"
+    return f", the estimator judged by refitting it to parts of {rows.name}"

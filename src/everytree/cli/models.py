@@ -47,27 +47,15 @@ class Counted:
 
 @dataclass(frozen=True)
 class TableRoles:
-    """The columns of the tables that a model file goes with: which are the target, weights and other row data.
+    """The columns of the tables that a model file goes with: which are the target, weights and other row data."""
 
-    Attributes
-    ----------
-    target, weight, exposure, censored, event, groups, entry : str or None
-        Names of columns.
-    has_header : bool
-        Whether text files name their columns.
-    compressed : bool
-        Whether the model file is compressed, also when it is written again.
-    counted : tuple of Counted
-        Tables whose rows the model has seen.
-    """
-
-    target: str | None = None
+    target: str | None = None  # names of columns
     weight: str | None = None
     exposure: str | None = None
     censored: str | None = None
-    has_header: bool = True
-    compressed: bool = False
-    counted: tuple[Counted, ...] = ()
+    has_header: bool = True  # whether text files name their columns
+    compressed: bool = False  # whether the model file is compressed, also when it is written again
+    counted: tuple[Counted, ...] = ()  # tables whose rows the model has seen
     event: str | None = None
     groups: str | None = None
     entry: str | None = None

@@ -5,12 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from importlib.metadata import version as version_of
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
-
-Families = Literal["normal", "lognormal", "poisson", "exponential", "geometric", "linear", "survival", "histogram"]
-"""Those of `families.registry`, which takes long to import: a test compares the two."""
 
 Structure = Literal["forest", "boost", "ensemble", "tree", "exact", "sampled"]
 """Those of `estimators.registry`, which takes long to import: a test compares the two."""
@@ -22,6 +19,15 @@ def _check_jobs(jobs: int | None) -> int | None:
     if jobs is not None and jobs < 1 and jobs != -1:
         raise typer.BadParameter(f"must be a number of threads from 1 on, or -1 for all, but is {jobs}")
     return jobs
+
+
+def _check_family(family: str | None) -> str | None:
+    if family is not None:
+        from everytree.families.registry import NUMBER_FAMILIES  # takes long to import
+
+        if family not in ("auto", *NUMBER_FAMILIES):
+            raise typer.BadParameter(f"must be auto or one of {', '.join(NUMBER_FAMILIES)}, but is {family}")
+    return family
 
 
 def _print_version(wanted: bool) -> None:
@@ -39,8 +45,7 @@ FormatOption = Annotated[
     Format | None, typer.Option("--format", help="Of standard input and output, and of names without a known suffix.")
 ]
 Delimiter = Annotated[
-    str | None,
-    typer.Option(metavar="CHARACTER", help="Delimiter of text files; by default a comma, tab or semicolon."),
+    str | None, typer.Option(metavar="CHARACTER", help="Delimiter of text files; by default a comma, tab or semicolon.")
 ]
 Jobs = Annotated[
     int | None,
@@ -84,8 +89,7 @@ OutContributions = Annotated[
 ]
 Row = Annotated[int, typer.Option(metavar="NUMBER", min=0, help="Which row, counted from 0.")]
 Label = Annotated[
-    str | None,
-    typer.Option("--class", metavar="CLASS", help="By default the second of two, or the most probable."),
+    str | None, typer.Option("--class", metavar="CLASS", help="By default the second of two, or the most probable.")
 ]
 OutPage = Annotated[str, typer.Option("--out", "-o", metavar="PAGE", help="Where the page goes.")]
 Refit = Annotated[bool, typer.Option("--refit", help="Score only models that are fitted anew.")]
@@ -112,10 +116,7 @@ Depth = Annotated[int | None, typer.Option(metavar="LEVELS", min=1, help="Depth 
 MinLeaf = Annotated[
     int | None,
     typer.Option(
-        "--min-leaf",
-        metavar="ROWS",
-        min=1,
-        help="Rows of a leaf, at least; 1 by default. Not for ensembles and exact.",
+        "--min-leaf", metavar="ROWS", min=1, help="Rows of a leaf, at least; 1 by default. Not for ensembles and exact."
     ),
 ]
 MaxFeatures = Annotated[
@@ -125,20 +126,13 @@ MaxFeatures = Annotated[
         help="Columns that a split is chosen from: a number, a share such as 0.5, sqrt, log2 or all.",
     ),
 ]  # fmt: skip
-Family = Annotated[Families | None, typer.Option(help="Distribution of numbers in a leaf; normal by default.")]
+Family = Annotated[
+    str | None,
+    typer.Option(callback=_check_family, help="Distribution of numbers in a leaf, such as poisson; normal by default."),
+]
 Trees = Annotated[int | None, typer.Option(metavar="NUMBER", min=1, help="Trees of the forest; 100 by default.")]
 
 
-def _memory(what: str) -> Any:
-    """The option of how much memory a table may take, with what is done where it takes more."""
-    return typer.Option(
-        "--memory", metavar="SIZE", help=f"Such as 2G: a table that takes more is {what}. Half of what is free."
-    )
-
-
-FitMemory = Annotated[str | None, _memory("fitted in batches")]
-UpdateMemory = Annotated[str | None, _memory("added in batches")]
-SampleMemory = Annotated[str | None, _memory("judged by a sample of its rows")]
 Seed = Annotated[int, typer.Option(metavar="NUMBER", min=0, max=2**32 - 1, help="The same seed gives the same model.")]
 
 

@@ -23,25 +23,13 @@ NO_HEADER_HINT = "; if the first line is a row rather than names, say --no-heade
 
 @dataclass(frozen=True)
 class Stretch:
-    """Rows of one file that follow each other.
-
-    Attributes
-    ----------
-    path : str
-    called : str
-        What errors call the file; empty where the table is one file.
-    n_rows : int
-    first_row : int
-        Rows of the file before them.
-    first_line : int or None
-        Line of the first of them, where each row is one line.
-    """
+    """Rows of one file that follow each other."""
 
     path: str
-    called: str
+    called: str  # what errors call the file; empty where the table is one file
     n_rows: int
-    first_row: int = 0
-    first_line: int | None = None
+    first_row: int = 0  # rows of the file before them
+    first_line: int | None = None  # line of the first of them, where each row is one line
 
     def place(self, row: int) -> str:
         """Location of a row in its file, for errors."""
@@ -51,28 +39,13 @@ class Stretch:
 
 @dataclass(frozen=True)
 class TableRows:
-    """Rows of a table, with their files and lines, for errors.
+    """Rows of a table, with their files and lines, for errors."""
 
-    Attributes
-    ----------
-    name : str
-        Of the table, as the user gave it.
-    table : pyarrow.Table
-    stretches : tuple of Stretch
-        Where they came from, in their order.
-    is_text : bool
-        Whether they were read from text.
-    drawn : (n_rows,) int64 or None
-        Which rows of the stretches these are, where they are a sample.
-    kept : mapping of str to pyarrow.ChunkedArray
-        Columns to be repeated, as they stand in the file: those of text files are text.
-    """
-
-    name: str
-    table: Any
-    stretches: tuple[Stretch, ...]
-    is_text: bool = False
-    drawn: NDArray[np.int64] | None = None
+    name: str  # of the table, as the user gave it
+    table: Any  # pyarrow.Table
+    stretches: tuple[Stretch, ...]  # where they came from, in their order
+    is_text: bool = False  # whether they were read from text
+    # pyarrow.ChunkedArray: columns to be repeated, as they stand in the file: those of text files are text
     kept: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -83,14 +56,8 @@ class TableRows:
     def n_rows(self) -> int:
         return int(self.table.num_rows)
 
-    @property
-    def n_rows_in_all(self) -> int:
-        """Those that a sample was drawn from, too."""
-        return sum(stretch.n_rows for stretch in self.stretches)
-
     def place(self, row: int) -> str:
         """Location of a row in its file, for errors."""
-        row = row if self.drawn is None else int(self.drawn[row])
         which = bisect_right(self._starts, row) - 1
         return self.stretches[which].place(row - self._starts[which])
 

@@ -40,7 +40,10 @@ def run(arguments: Sequence[str]) -> int:
         _give_up_output()
         return _say(problem, WRONG)
     except MemoryError:
-        return _say("there is not enough memory for this table", WRONG)
+        return _say(
+            "there is not enough memory for this table; fit_batches of an estimator, in Python, reads it part by part",
+            WRONG,
+        )
     except BrokenPipeError:  # the reader, such as `| head`, has closed the pipe
         _give_up_output()
         return WRONG

@@ -53,7 +53,7 @@ def _facts(file: ModelFile) -> str:
 
 def _target_kind(model: Any) -> str:
     if not model.has_classes:
-        return f"numbers ({model.family})"
+        return f"numbers ({model.family_})"
     labels = [str(label) for label in model.classes_]
     more = ", ..." if len(labels) > 6 else ""
     return f"{number_of(len(labels), 'class', 'classes')}: {', '.join(labels[:6])}{more}"

@@ -1,4 +1,4 @@
-"""Tables in files and streams: one file, a folder or a pattern of them, read as a whole, part by part, or a sample."""
+"""Tables in files and streams: one file, a folder or a pattern of them, read as a whole or part by part."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from everytree.base.progress import Progress
 from everytree.batches.arrow_files import ArrowFiles
@@ -25,7 +24,6 @@ from everytree.batches.files import (
     Files,
     FilesError,
     Part,
-    bytes_in_memory,
     find_files,
     is_compressed,
     is_pattern,
@@ -38,9 +36,9 @@ from everytree.cli.rows import NO_HEADER_HINT, Stretch, TableRows
 
 STREAM = "-"
 """The path that stands for standard input and output."""
-PARTS_IN_LIMIT = 16
-"""Parts of a table that the memory it may take has room for: several are there at once, with what is made of them."""
 NAMES = tuple(dict.fromkeys(FORMATS.values()))
+
+EXCEL = (".xls", ".xlsx", ".xlsm", ".xlsb")
 
 START = 1 << 16
 """Bytes at the start of a text by which its delimiter is found."""
@@ -50,43 +48,28 @@ THOUSANDS = re.compile(rb"-?[1-9]\d{0,2},\d{3}")
 
 @dataclass(frozen=True)
 class Reading:
-    """How a table is to be read, where its file does not say.
+    """How a table is to be read, where its file does not say."""
 
-    Attributes
-    ----------
-    format : str or None
-        One of `NAMES`, for streams and for names without a suffix that tells.
-    has_header : bool
-        Whether the first line of a text file names the columns; else they are `column1`, `column2`, ...
-    delimiter : str or None
-        Between the values of a line; None for the comma or tab of the format.
-    types : mapping of str to {"text", "number", "boolean", "date"}
-        What columns of a text file are known to be, whatever their values look like.
-    limit : int or None
-        Bytes of memory that its rows may take.
-    progress : bool
-        Whether to show how far reading has come.
-    """
-
-    format: str | None = None
+    format: str | None = None  # one of `NAMES`, for streams and for names without a suffix that tells
+    # whether the first line of a text file names the columns; else they are `column1`, `column2`, ...
     has_header: bool = True
-    delimiter: str | None = None
+    delimiter: str | None = None  # between the values of a line; None for the comma or tab of the format
+    # {"text", "number", "boolean", "date"}: what columns of a text file are known to be, whatever their values look
+    # like
     types: Mapping[str, str] = field(default_factory=dict)
-    limit: int | None = None
-    progress: bool = False
+    progress: bool = False  # whether to show how far reading has come
 
 
 @dataclass(frozen=True)
 class OpenTable:
     """A table that has not been read yet: its name for errors, its files, and their marks when the command began.
 
-    `reader` is that of text files; `limit` and `progress` are those of `Reading`.
+    `reader` is that of text files; `progress` is that of `Reading`.
     """
 
     name: str
     files: Files
     reader: TextReader | None
-    limit: int | None
     marks: tuple[tuple[str, int, int], ...]
     progress: bool
 
@@ -116,32 +99,12 @@ class OpenTable:
         table = pa.concat_tables([part.table.select(names) for part in parts])
         return TableRows(self.name, table, stretches, self.is_text)
 
-    def parts(
-        self,
-        columns: Sequence[str] | None = None,
-        keep: Sequence[str] = (),
-        types: Mapping[str, Any] | None = None,
-        *,
-        dictionaries: bool = False,
-    ) -> Iterator[TableRows]:
-        """All rows in their order, part by part.
-
-        Parameters
-        ----------
-        columns : sequence of str, optional
-            Those that are there among these; all by default.
-        keep : sequence of str
-            Columns to be had as they were written, too.
-        types : mapping of str to pyarrow.DataType, optional
-            Of columns of text; by default those that each part tells.
-        dictionaries : bool
-            Whether text of Parquet files comes in dictionaries, which are read faster.
-        """
-        chosen = None if columns is None else [name for name in self.columns if name in columns]
+    def parts(self, columns: Sequence[str], keep: Sequence[str] = ()) -> Iterator[TableRows]:
+        """All rows in their order, part by part: columns that are there, and those to `keep` as they were written."""
+        chosen = [name for name in self.columns if name in columns]
         n_rows = 0
         with self._readable():
-            opened = self._open(types, dictionaries=dictionaries) if types or dictionaries else self._plain
-            for part, stretch in self._with_stretches(opened.parts(chosen, keep)):
+            for part, stretch in self._with_stretches(self._plain.parts(chosen, keep)):
                 if stretch.n_rows:
                     yield TableRows(self.name, part.table, (stretch,), self.is_text, kept=part.as_written)
                 n_rows += stretch.n_rows
@@ -151,11 +114,6 @@ class OpenTable:
         """How many rows there are, where the files say so."""
         with self._readable():
             return self._plain.count_rows() if isinstance(self._plain, ArrowFiles) else None
-
-    def bytes_in_memory(self) -> int:
-        """Rough size of its rows in memory; 0 for standard input and pipes, which are in memory already."""
-        with self._readable():
-            return bytes_in_memory(self.files)
 
     @cached_property
     def digests(self) -> dict[str, str]:
@@ -178,15 +136,10 @@ class OpenTable:
 
     # ---- how --------------------------------------------------------------------------------------------------------
 
-    def _open(self, types: Mapping[str, Any] | None = None, *, dictionaries: bool = False) -> ArrowFiles | TextFiles:
-        # Without threads: with them, pyarrow 26 may abort where the process ends soon after a read.
-        reader = None if self.reader is None else replace(self.reader, types=types or {})
-        size = None if self.limit is None else self.limit // PARTS_IN_LIMIT
-        return open_files(self.files, reader, threads=False, dictionaries=dictionaries, part_bytes=size)
-
     @cached_property
     def _plain(self) -> ArrowFiles | TextFiles:
-        return self._open()
+        # Without threads: with them, pyarrow 26 may abort where the process ends soon after a read.
+        return open_files(self.files, self.reader, threads=False, dictionaries=False)
 
     def _with_stretches(self, parts: Iterator[Part]) -> Iterator[tuple[Part, Stretch]]:
         before: Counter[str] = Counter()
@@ -237,7 +190,7 @@ def open_table(path: str, how: Reading) -> OpenTable:
         if doubtful:
             _warn_of_doubt(name, doubtful)
         reader = TextReader(name, delimiter, how.has_header, how.types, decimal=decimal)
-    return OpenTable(name, files, reader, how.limit, files.marks(), how.progress)
+    return OpenTable(name, files, reader, files.marks(), how.progress)
 
 
 def _find(path: str, format: str | None) -> Files:
@@ -259,6 +212,8 @@ def format_of(path: str, given: str | None) -> str:
     """The format by the suffix of a name, else the one given."""
     plain = path[: -len(COMPRESSED)] if is_compressed(path) else path
     told = FORMATS.get(Path(plain).suffix.lower()) or given or ("csv" if path == STREAM else None)
+    if told is None and Path(plain).suffix.lower() in EXCEL:
+        raise UserError(f"{path}: Excel files are not read; save the sheet as CSV")
     if told is None:
         raise UserError(
             f"{path or repr(path)}: the name has no known suffix; give the format by --format {'|'.join(NAMES)}"

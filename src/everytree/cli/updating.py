@@ -1,4 +1,4 @@
-"""More rows for a model: from a table, as a whole or part by part, or from another model."""
+"""More rows for a model: from a table or from another model."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from everytree.base.errors import OverlapError
-from everytree.base.progress import Progress
 from everytree.base.words import number_of
-from everytree.cli.memory import too_long
 from everytree.cli.models import (
     Counted,
     ModelFile,
@@ -27,7 +25,7 @@ from everytree.cli.models import (
     working,
 )
 from everytree.cli.problems import UserError
-from everytree.cli.rows import Stretch, TableRows
+from everytree.cli.rows import TableRows
 from everytree.cli.tables import OpenTable, Reading
 from everytree.tables.schema_difference import schema_difference
 
@@ -52,7 +50,7 @@ def update_file(
         check_takes_rows(file)
         opened = open_rows(file, table, how)
         before = rows_placed(file.model)
-        counted = _add_rows(file, opened, jobs, allow_twice, say)
+        counted = _add_rows(file, opened, jobs, allow_twice)
         replace(file, roles=file.roles.also(counted)).save(out)
     newer, n_rows = file.model, sum(one.rows for one in counted)
     left_out = n_rows - (rows_placed(newer) - before)
@@ -65,15 +63,9 @@ def update_file(
     say(f"{out}: {described(newer)}, {rows}, log evidence {newer.log_evidence_:.4f}")
 
 
-def _add_rows(
-    file: ModelFile, table: OpenTable, jobs: int | None, allow_twice: bool, say: Callable[[str], object]
-) -> list[Counted]:
+def _add_rows(file: ModelFile, table: OpenTable, jobs: int | None, allow_twice: bool) -> list[Counted]:
     """The rows of a table to the statistics of a model; the files they were in."""
     _refuse_twice(file, table, allow_twice)
-    found = too_long(table)
-    if found:
-        say(f"{found}: adding them in batches")
-        return _add_in_batches(file, table, jobs)
     rows = table.read()
     counted = counted_files(table, rows.stretches)
     with working(file.model, jobs, table.progress):
@@ -86,21 +78,6 @@ def _refuse_twice(file: ModelFile, table: OpenTable, allow_twice: bool) -> None:
     if counted is not None:
         rows = "these rows" if len(table.files.paths) == 1 else f"the rows of {counted}"
         raise UserError(f"{table.name}: {file.path} has {rows} already; --allow-twice counts them once more")
-
-
-def _add_in_batches(file: ModelFile, table: OpenTable, jobs: int | None) -> list[Counted]:
-    """Rows that are counted apart, part by part, and then added: a part that fails changes nothing."""
-    apart, n_rows = file.model.blank(), table.count_rows()
-    stretches: list[Stretch] = []
-    columns = [*input_names(table.name, table.columns, file), *file.roles.columns]
-    with working(apart, jobs, False), Progress("counting", n_rows, table.progress, unit="rows") as bar:
-        for part in table.parts(columns):
-            _add(apart, part, file, allow_twice=True)
-            stretches += part.stretches
-            bar.step(part.n_rows)
-    counted = counted_files(table, stretches)
-    file.model.merge(apart, allow_overlap=True)  # the command line knows tables by their files
-    return counted
 
 
 def _add(model: Any, rows: TableRows, file: ModelFile, *, allow_twice: bool) -> None:

@@ -21,13 +21,18 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from everytree.base.arrays import FloatArray
+from everytree.base.checks import whole_number
 from everytree.base.errors import ArgumentError, OverlapError
+from everytree.base.randomness import RandomSource, random_generator
 from everytree.batches.batch import Roles
 from everytree.batches.sketch import SAMPLE_ROWS
+from everytree.conformal.guarantee import Guarantee
 from everytree.estimators.availability import lacking, only_where, refuse_several_outputs
 from everytree.estimators.batches import fit_batches
+from everytree.estimators.conformal import LEFT_OUT, check_left_out, conformal_of, set_aside, split_conformal
 from everytree.estimators.early_rows import EarlyRows
 from everytree.estimators.explaining import explanation
+from everytree.estimators.monotone import axes_of
 from everytree.estimators.outputs import fit_several
 from everytree.estimators.parameters import CategoricalFeatures, check_parameters
 from everytree.estimators.showing import drawing_options, fitted_html
@@ -46,37 +51,32 @@ from everytree.posterior.forest import Forest
 from everytree.posterior.posterior import Posterior
 from everytree.posterior.rows import Rows
 from everytree.predictive.predictive import Predictive
+from everytree.predictive.rearranged import Axis, Grid, rearranged
 from everytree.structure.importers.model import Imported
 from everytree.tables.named_columns import series_name, split_off
 from everytree.tables.one_row import rows_table
 from everytree.tables.reading import Table
+from everytree.tables.repeats import read_groups
 from everytree.tables.schema import Schema
 from everytree.tables.schema_difference import schema_difference
 
 NO_ROWS = NoScores("it has seen no rows")
 ADDED_LATER = NoScores("rows were added after they were left out; only fit leaves rows out")
 
+TAKEN_BACK = NoScores("rows were taken back after they were left out")
+
 AFTER_ALL_TREES = "a boosted tree depends on all trees before it, so that more rows need a new fit"
 TOO_MANY_TREES = "boosted trees are too many and too small to be drawn"
 
 
 class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
-    """An estimator around one `Fitted`.
-
-    Attributes
-    ----------
-    fitted_ : Fitted
-        Everything that was learnt.
-    structures_ : Imported or None
-        Structures imported from another library, which `fit` keeps.
-    outputs_ : list of estimators
-        Only if y had several columns: a fitted estimator for each of them.
-    """
+    """An estimator around one `Fitted`."""
 
     # Parameters that every estimator has; declared for the reader, listed by each.
     max_bins: int
     categorical_features: CategoricalFeatures
     relative_weights: bool
+    monotonic_cst: Any
     n_jobs: int | None
     verbose: int
 
@@ -90,9 +90,9 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
     grows_trees: ClassVar[bool] = False
     """Whether trees are grown that do not depend on each other, so that batches and several outputs are possible."""
 
-    fitted_: Fitted
-    structures_: Imported | None = None
-    outputs_: list[Self]
+    fitted_: Fitted  # everything that was learnt
+    structures_: Imported | None = None  # structures imported from another library, which `fit` keeps
+    outputs_: list[Self]  # only if y had several columns: a fitted estimator for each of them
     _early: EarlyRows | None = None
     """The rows so far, kept as long as structures may be grown again on more of them."""
 
@@ -131,21 +131,87 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             owner = type(self).__name__  # the rest in scikit-learn's words
             raise ValueError(f"{owner} requires y to be passed, but the target y is None; or name its column in X")
         name = groups if isinstance(groups, str) else series_name(groups) or ""
+        target_name = y if isinstance(y, str) else series_name(y)
         X, given = split_off(X, {"y": y, "sample_weight": sample_weight, "groups": groups, **row_data})
         y, weight, labels = (given.pop(argument) for argument in ("y", "sample_weight", "groups"))
-        return GivenRows(X, y, weight, groups=labels, groups_name=name, row_data=given)
+        return GivenRows(X, y, weight, groups=labels, groups_name=name, target_name=target_name, row_data=given)
 
-    def _fit(self, given: GivenRows) -> Self:
-        """Fit a table in memory; a fit that fails changes nothing."""
+    def _fit(self, given: GivenRows, calibration_rows: Any = None) -> Self:
+        """Fit a table in memory, without the rows that are set aside; a fit that fails changes nothing."""
+        if calibration_rows == LEFT_OUT:
+            check_left_out(given)
+            self._keep(self._fitted(given, keeps_left_out=True), given.X)
+            self._keep_early(None)
+            return self
+        if calibration_rows is not None:
+            seed = getattr(self, "random_state", None)
+            rest, aside = set_aside(given, calibration_rows, seed, type(self).__name__)
+            fitted = self._fitted(rest)
+            self._keep(replace(fitted, conformal=split_conformal(self, fitted, aside)), given.X)
+            self._keep_early(None)
+            return self
         columns = output_columns(given.y) if self.grows_trees else None
         if columns is not None:
+            if self.monotonic_cst is not None:
+                raise ArgumentError("monotonic_cst", "is for one output, but y has several columns")
             fit_several(self, given, columns)
             return self
-        self._check_parameters()
-        fitted = fit(given, self.target_before_fit(), self._structure_of_fit(), self._settings())
-        self._keep(self._scored(fitted, given.y), given.X)
+        self._keep(self._fitted(given), given.X)
         self._keep_early(None)
         return self
+
+    def _fitted(self, given: GivenRows, *, keeps_left_out: bool = False) -> Fitted:
+        """Return what is learnt from a table."""
+        self._check_parameters()
+        settings = replace(self._settings(), keeps_left_out=keeps_left_out)
+        fitted = fit(given, self.target_before_fit(), self._structure_of_fit(), settings)
+        return self._scored(fitted, given.y)
+
+    def conformalize(self, X: Any, y: Any = None, *, by: Any = None, groups: Any = None, **row_data: Any) -> Self:
+        """Make intervals and sets of proved coverage from rows that the model was not fitted to.
+
+        Split conformal prediction: see `guarantee_`. `predict_interval(X, coverage, guarantee="conformal")` of
+        regressors and `predict_set(X, coverage)` of classifiers then hold the target of a new row with this probability
+        at least, whatever the model, if new rows come from where these rows come from. What was there of an earlier
+        call is replaced; `fit`, `partial_fit` and `merge` remove it.
+
+        Parameters
+        ----------
+        X : (n_rows, n_features) table
+            Calibration rows. All rows of the fit are refused; a part of them is not recognised, and would break the
+            promise.
+        y : (n_rows,) array_like, or str
+            Their targets.
+        by : str or int, optional
+            A column of X: coverage then holds within each of its categories.
+        groups : (n_rows,) array_like, or str, optional
+            Rows of one group (a patient, a site) are no independent rows: one of each group, drawn at random, counts.
+        **row_data
+            Row data of the family, such as `exposure`.
+
+        Returns
+        -------
+        The estimator itself.
+
+        Examples
+        --------
+        >>> import everytree as et
+        >>> from sklearn.datasets import load_diabetes
+        >>> X, y = load_diabetes(return_X_y=True)
+        >>> model = et.MetaForestRegressor(n_estimators=20, random_state=0).fit(X[:250], y[:250])
+        >>> low, high = model.conformalize(X[250:350], y[250:350]).predict_interval(X[350:], guarantee="conformal").T
+        >>> print(model.guarantee_)
+        Split conformal prediction by 100 rows: a new row is covered at least as often as asked for.
+        """
+        self._check_fitted()
+        given = self._given(X, y, None, row_data, groups)
+        self.fitted_ = replace(self.fitted_, conformal=split_conformal(self, self.fitted_, given, by))
+        return self
+
+    @property
+    def guarantee_(self) -> Guarantee:
+        """The theorem behind conformal intervals and sets, and what it promises; `promised(coverage)` is a number."""
+        return conformal_of(self).guarantee
 
     def _scored(self, fitted: Fitted, y: Any) -> Fitted:
         """Return the fitted state with its out-of-bag score, where `oob_score` is set."""
@@ -247,7 +313,9 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
             return self
         self.model_.update(rows.codes, rows.y, rows.weight, n_jobs=self.n_jobs, **dict[str, Any](rows.row_data))
         last_time = last_time_of(rows, fitted.last_time)
-        self.fitted_ = replace(fitted.with_batch(rows), unseen=ADDED_LATER, mean_prediction=None, last_time=last_time)
+        self.fitted_ = replace(
+            fitted.with_batch(rows), unseen=ADDED_LATER, mean_prediction=None, last_time=last_time, conformal=None
+        )
         self._keep_early(early if early is not None and early.add(given) else None)
         return self
 
@@ -263,6 +331,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _keep(self, fitted: Fitted, X: Any) -> None:
         """Keep the fitted state, and the names of the columns where all of them are text, as scikit-learn does."""
+        axes_of(self.monotonic_cst, fitted)  # raises for constraints that this table cannot have
         self.__dict__.pop("outputs_", None)
         names = fitted.schema.input_names
         given: Any = getattr(X, "column_names", None) or getattr(X, "columns", names)
@@ -270,6 +339,129 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         if names is not None and all(isinstance(name, str) for name in given):
             self.feature_names_in_ = np.array(names, dtype=object)
         self.fitted_ = fitted
+
+    @only_where("counts_rows", AFTER_ALL_TREES)
+    def forget(self, X: Any, y: Any, sample_weight: Any = None, **row_data: Any) -> Self:
+        """Take back rows that were counted: statistics are then as if they had never been. Returns itself.
+
+        Evidence, split probabilities and predictions are those of the other rows in the same structures, with the same
+        priors, columns and weights of trees. What these were chosen by is not undone: cut points, the order of
+        categories, splits, priors and sharpness may have been learnt from the rows too; only a new fit without them
+        removes that. Rows that are kept to grow structures again are no longer kept.
+
+        Rows of which a leaf has fewer than they would take away are refused, and nothing changes; so is a batch of at
+        least ten different rows that was taken back already. Sums cannot tell other rows from those that were counted
+        where enough rows like them are in every leaf that they reach. Exact trees keep their rows, and refuse every row
+        that is not among them.
+
+        Parameters
+        ----------
+        X, y, sample_weight, **row_data
+            The rows as they were given to `fit` or `partial_fit`, in any order and any batches.
+
+        Examples
+        --------
+        >>> import everytree as et
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> model = et.MetaForestClassifier(n_estimators=5, random_state=0).fit(X, y)
+        >>> others = model.blank().partial_fit(X[10:], y[10:])
+        >>> round(abs(model.forget(X[:10], y[:10]).log_evidence_ - others.log_evidence_), 9)
+        0.0
+        """
+        rows = self._counted_rows(self._given_later(X, y, sample_weight, row_data))
+        if self.fitted_.has_forgotten(rows):
+            raise OverlapError(f"this {type(self).__name__} has taken back these rows already; nothing was changed")
+        self.model_.forget(rows.codes, rows.y, rows.weight, n_jobs=self.n_jobs, **dict[str, Any](rows.row_data))
+        without = self.fitted_.without_batch(rows)
+        self.fitted_ = replace(without, unseen=TAKEN_BACK, out_of_bag=None, mean_prediction=None, conformal=None)
+        self._keep_early(None)
+        return self
+
+    @only_where("counts_rows", AFTER_ALL_TREES)
+    def influence(
+        self, X: Any, y: Any, X_new: Any, sample_weight: Any = None, *, groups: Any = None, **row_data: Any
+    ) -> FloatArray:
+        """Change of each prediction when a row, or a group of rows, is left out.
+
+        Structures, priors, weights of trees and sharpness stay as they are, and with them the result is exact: the
+        prediction after `forget`, less that before. Of forests and trees in closed form, from the nodes on a row's
+        paths; of exact trees, survival curves and leaves that are lines or cells by taking each row back from a copy.
+
+        Parameters
+        ----------
+        X, y, sample_weight, **row_data
+            Rows that were counted, as for `forget`.
+        X_new : (n_new, n_features) table
+            Rows to predict.
+        groups : (n_rows,) array_like, or str, optional
+            Rows of a group are left out together.
+
+        Returns
+        -------
+        (n_rows, n_new) float64, for classes (n_rows, n_new, n_classes)
+            Probabilities or means without the row, less those with it; for groups, in ascending order of their names.
+        """
+        given = self._given_later(X, y, sample_weight, row_data, groups)
+        rows = self._counted_rows(given)
+        self._check_unconstrained("influence")
+        named = read_groups(given.groups, len(rows))
+        codes = self._encode(X_new)
+        columns, group = self._columns(X_new, len(codes), {}), np.arange(len(rows)) if named is None else named
+        before = self.model_.means_of(codes, columns, n_jobs=self.n_jobs)
+        changes: FloatArray = self.model_.means_without(rows, group, codes, columns, n_jobs=self.n_jobs)
+        changes -= before.reshape(len(codes), -1)
+        return changes[:, :, : len(self.classes_)] if self.has_classes else changes[:, :, 0]
+
+    @only_where("counts_rows", AFTER_ALL_TREES)
+    def row_values(
+        self, X: Any, y: Any, sample_weight: Any = None, *, n_passes: int = 20, rng: RandomSource = None,
+        **row_data: Any,
+    ) -> tuple[FloatArray, FloatArray]:  # fmt: skip
+        """Value of each row for the model: what it adds to the log evidence, averaged over all orders of the rows.
+
+        These are Shapley values of the rows: they sum to the log evidence of the rows in the structures and priors of
+        this model. Rows with a large negative value are the ones that the others do not expect: mistakes, or another
+        law. They are estimated from random orders, in each of which rows are counted one after another and a row's
+        gain is the log probability of its target given those before it; without bias, and with their standard errors.
+        Where structures and priors were chosen by the same rows, these are not part of the values.
+
+        Exact trees are summed again for each row of each order, which takes long.
+
+        Parameters
+        ----------
+        X, y, sample_weight, **row_data
+            Rows as for `partial_fit`, whether or not they were counted.
+        n_passes : int
+            Orders, at least 2. A pass costs as much as counting the rows one by one.
+        rng : numpy.random.Generator, numpy.random.RandomState or int, optional
+            Source of randomness, or its seed.
+
+        Returns
+        -------
+        (n_rows,) float64, (n_rows,) float64
+            Values, and their standard errors.
+        """
+        rows = self._counted_rows(self._given_later(X, y, sample_weight, row_data))
+        n, generator = whole_number("n_passes", n_passes, 2), random_generator(rng)
+        gains = self.model_.gains_of_rows(rows, (generator.permutation(len(rows)) for _ in range(n)))
+        return gains.mean(axis=0), gains.std(axis=0, ddof=1) / np.sqrt(n)
+
+    def _given_later(self, X: Any, y: Any, weight: Any, row_data: Mapping[str, Any], groups: Any = None) -> GivenRows:
+        """Return rows after the first as they are given, with the columns of X that arguments name."""
+        self._check_fitted()
+        self.target_before_fit().check_names(row_data)
+        return self._given(X, y, weight, row_data, groups)
+
+    def _counted_rows(self, given: GivenRows) -> Rows:
+        """Rows that were counted, coded as they were then."""
+        if self.fitted_.is_out_of_fold:
+            raise ValueError(
+                f"the rows of fit were counted in this {type(self).__name__} by codes of categories, or by hazards, "
+                "from the targets of other rows only, so that they cannot be found again; count rows by partial_fit "
+                "in a blank() of it"
+            )
+        return self._more_rows(given, self.fitted_)
 
     @only_where("counts_rows", AFTER_ALL_TREES)
     def merge(self, other: Self, *, allow_overlap: bool = False) -> Self:
@@ -286,18 +478,8 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         allow_overlap : bool
             Whether a batch that both have counted may count twice.
         """
-        if type(other) is not type(self):
-            raise TypeError(f"other must be a {type(self).__name__}, not {type(other).__name__}")
-        self._check_fitted()
-        other._check_fitted()
+        self._check_mergeable(other)
         mine, theirs = self.fitted_, other.fitted_
-        _check_same_tables(mine, theirs)
-        mine.target.check_same(theirs.target)
-        try:
-            self.model_.check_mergeable(other.model_)
-        except ValueError as error:
-            advice = "models that are to be merged have the same trees: fit one, and give each shard a blank() of it"
-            raise ValueError(f"{error}; {advice}") from None
         if not allow_overlap and not set(mine.batches).isdisjoint(theirs.batches):
             raise OverlapError(
                 "other has counted a batch of rows that this one has counted too, and they would count twice. Let "
@@ -306,9 +488,28 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         self.model_.merge(copy.deepcopy(other.model_) if other.model_ is self.model_ else other.model_)
         batches = [*mine.batches, *theirs.batches]
         last_time = max((time for time in (mine.last_time, theirs.last_time) if time is not None), default=None)
-        self.fitted_ = replace(mine, batches=batches, unseen=ADDED_LATER, mean_prediction=None, last_time=last_time)
+        self.fitted_ = replace(
+            mine, batches=batches, unseen=ADDED_LATER, mean_prediction=None, last_time=last_time, conformal=None,
+            is_out_of_fold=mine.is_out_of_fold or theirs.is_out_of_fold, forgotten=[*mine.forgotten, *theirs.forgotten],
+        )  # fmt: skip
         self._keep_early(None)
         return self
+
+    def _check_mergeable(self, other: Any) -> None:
+        """Raise unless the other has the same columns, structures and priors."""
+        if type(other) is not type(self):
+            raise TypeError(f"other must be a {type(self).__name__}, not {type(other).__name__}")
+        self._check_fitted()
+        other._check_fitted()
+        _check_same_tables(self.fitted_, other.fitted_)
+        self.fitted_.target.check_same(other.fitted_.target)
+        try:
+            self.model_.check_mergeable(other.model_)
+        except ValueError as error:
+            advice = (
+                "models that are to be merged or compared have the same trees: fit one, and take a blank() for each"
+            )
+            raise ValueError(f"{error}; {advice}") from None
 
     @only_where("counts_rows", AFTER_ALL_TREES)
     def blank(self) -> Self:
@@ -331,7 +532,7 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         empty = copy.copy(self)
         empty.fitted_ = replace(
             self.fitted_, model=self.model_.without_rows(), batches=[], out_of_bag=None, unseen=NO_ROWS,
-            mean_prediction=None, last_time=None,
+            mean_prediction=None, last_time=None, conformal=None, is_out_of_fold=False, forgotten=(),
         )  # fmt: skip
         empty._keep_early(None)
         return empty
@@ -448,9 +649,15 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         -------
         pathlib.Path
         """
+        self._check_fitted()
+        self._check_unconstrained("report")
         # Pages stand above estimators: they are looked up when one is asked for.
         written: Path = import_module("everytree.report").write_report(self, table, path, **options)
         return written
+
+    def save(self, path: str | os.PathLike[str], **options: Any) -> None:
+        """Write the model to a file without pickle; as `everytree.save(model, path)`, which `everytree.load` reads."""
+        import_module("everytree.files").save(self, path, **options)
 
     @property
     def _several(self) -> list[Self]:
@@ -492,8 +699,27 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         """
         codes = self._encode(X)
         columns = self._columns(X, len(codes), row_data)
-        dist: Predictive = self.model_.predictive(codes, n_jobs=self.n_jobs, **columns)
-        return dist
+        return self._distributions(codes, columns)
+
+    @property
+    def _axes(self) -> tuple[Axis, ...]:
+        """Columns with which predictions rise or fall."""
+        return axes_of(self.monotonic_cst, self.fitted_)
+
+    def _distributions(self, codes: NDArray[Any], columns: Mapping[str, NDArray[Any]]) -> Predictive:
+        """One predictive distribution for each coded row; rearranged where the estimator is monotone."""
+        axes, found = self._axes, self.model_.predictive
+        if not axes:
+            dist: Predictive = found(codes, n_jobs=self.n_jobs, **columns)
+            return dist
+        grid = Grid.of(codes, axes, columns)
+        repeated = {name: np.repeat(values[grid.row_of], grid.n_points, axis=0) for name, values in columns.items()}
+        return rearranged(found(grid.codes, n_jobs=self.n_jobs, **repeated), grid)
+
+    def _check_unconstrained(self, method: str) -> None:
+        """Raise where a method is about the sum over trees, which is not what a monotone estimator predicts."""
+        if self._axes:
+            raise ArgumentError("monotonic_cst", f"is set, and {method} is about predictions without constraints")
 
     def _columns(self, X: Any, n_rows: int, row_data: Mapping[str, Any]) -> dict[str, NDArray[Any]]:
         """Return the row data that the family needs for rows to predict."""
@@ -540,16 +766,13 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         >>> bool(abs(why.base + why.values[0].sum(axis=0) - model.predict_proba(X.iloc[[70]])[0]).max() < 1e-12)
         True
         """
+        self._check_fitted()
+        if scale == "prediction":
+            self._check_unconstrained("explain with scale='prediction'")
         return explanation(self, X, scale, table)
 
     def effect(
-        self,
-        column: Any,
-        table: Any,
-        *,
-        max_points: int = 40,
-        max_rows: int | None = 1000,
-        spread: float = 0.8,
+        self, column: Any, table: Any, *, max_points: int = 40, max_rows: int | None = 1000, spread: float = 0.8
     ) -> Effect:
         """The effect of a column: the average prediction of rows that all have the same value in it.
 

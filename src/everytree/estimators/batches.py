@@ -21,7 +21,7 @@ def fit_batches(model: Any, batches: Any, roles: Roles, sample_rows: int) -> Non
     """Fit an estimator in two passes; see `MetaEstimator.fit_batches`."""
     model._check_parameters()
     _two_passes(model, _passes(model, batches, roles), sample_rows)
-    model.fitted_ = replace(model.fitted_, groups=roles.row_data.get("groups"))
+    model.fitted_ = replace(model.fitted_, groups=roles.row_data.get("groups"), target_name=roles.target)
 
 
 def _passes(model: Any, batches: Any, roles: Roles) -> Passes:

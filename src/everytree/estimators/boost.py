@@ -11,6 +11,8 @@ from everytree.estimators.base import MetaEstimator
 from everytree.estimators.classifier import Classifier
 from everytree.estimators.parameters import Auto, CategoricalFeatures, estimator, parameter
 from everytree.estimators.regressor import Regressor
+from everytree.estimators.survival import boosted_survival
+from everytree.families.registry import boosted_families
 from everytree.fitting.structures.boost import BoostStructure
 from everytree.fitting.targets.class_weight import ClassWeight
 from everytree.fitting.targets.numbers import NumberTarget
@@ -37,8 +39,9 @@ class _Boost(MetaEstimator):
     n_jobs: int | None = parameter(rules.N_JOBS, default=None)
     random_state: Any = parameter(rules.RANDOM_STATE, default=None)
     verbose: int = parameter(rules.VERBOSE, default=0)
+    monotonic_cst: Any = parameter(rules.MONOTONIC_CST, default=None)
 
-    model_kinds = ("boosted classes", "boosted numbers")
+    model_kinds = ("boosted classes", "boosted numbers", "survival")
     counts_rows = False
 
     def _structure(self) -> BoostStructure:
@@ -55,7 +58,12 @@ class _Boost(MetaEstimator):
         is_calibrated = getattr(self, "calibration", "auto") == "auto"  # the forest of residuals calibrates numbers
         n_residual_trees, lines = int(getattr(self, "n_residual_trees", 0)), bool(getattr(self, "lines", False))
         return BoostStructure(
-            rule, self.random_state, is_calibrated, n_residual_trees, lines, self.generate is not None
+            rule,
+            self.random_state,
+            is_calibrated,
+            n_residual_trees,
+            lines,
+            self.generate is not None and self.monotonic_cst is None,
         )
 
     @property
@@ -93,7 +101,8 @@ class MetaBoostRegressor(_Boost, Regressor):
     """Gradient boosting in which every tree is averaged over all its prunings, with full predictive distributions.
 
     Chains as in `MetaBoostClassifier` predict the centre of each row. A meta-forest then models the residuals of
-    out-of-fold predictions, with the centre as one more column.
+    out-of-fold predictions, with the centre as one more column. Of survival curves, chains predict relative hazards,
+    and leaves of the forest multiply the baseline hazard by what is left besides.
 
     Examples
     --------
@@ -110,6 +119,10 @@ class MetaBoostRegressor(_Boost, Regressor):
     n_residual_trees: int = parameter(rules.N_RESIDUAL_TREES, default=100)
     lines: bool = parameter(rules.LINES_OF_BOOSTED, default=True)
 
+    def _structure(self) -> Any:
+        own = super()._structure()
+        return boosted_survival(own, 0, own.n_residual_trees) if self._predicts_curves else own
+
     def target_before_fit(self) -> NumberTarget:
         # The forest of residuals chooses its priors itself.
-        return NumberTarget(type(self).__name__, self.family, "auto", "auto")
+        return NumberTarget(type(self).__name__, self.family, "auto", "auto", boosted_families())

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Self
+from functools import partial
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +14,15 @@ from sklearn.base import ClassifierMixin
 from everytree.base.arrays import FloatArray, check_lengths
 from everytree.estimators.availability import only_where, refuse_several_outputs
 from everytree.estimators.base import AFTER_ALL_TREES, MetaEstimator
+from everytree.estimators.conformal import asked_of, conformal_of
+from everytree.estimators.monotone import over_grids
 from everytree.estimators.outputs import columns_to_score, labels_of
+from everytree.fitting.given import GivenRows
 from everytree.fitting.outputs import output_columns
 from everytree.fitting.targets.class_weight import ClassWeight, check_class_weight, weights_by_class, weights_by_classes
 from everytree.fitting.targets.classes import ClassTarget
 from everytree.fitting.targets.weights import read_weight
+from everytree.predictive.paths import predictive_of_probs
 from everytree.predictive.predictive import Predictive
 from everytree.tables.named_columns import split_off
 from everytree.tables.reading import Table
@@ -31,7 +37,15 @@ class Classifier(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
     split_prior: Any = "auto"
     class_weight: ClassWeight = None
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None, *, groups: Any = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        sample_weight: Any = None,
+        *,
+        groups: Any = None,
+        calibration_rows: float | Literal["left_out"] | None = None,
+    ) -> Self:
         """Learn from a table: columns, structures, priors and statistics.
 
         Parameters
@@ -47,9 +61,14 @@ class Classifier(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
         groups : (n_rows,) array_like, or str, optional
             Rows of the same group (a patient, a site, copies of a row) are left out together where priors are chosen by
             rows that a tree was not grown on. By default, rows that repeat each other in every column.
+        calibration_rows : float, int or "left_out", optional
+            Share or number of the rows (of the groups, where they are given) that are drawn at random and set aside:
+            the model is not fitted to them, and `predict_set` has proved coverage by them; see `conformalize`, which
+            takes rows that you set aside. "left_out" sets none aside: sets are made by the trees or chains that left
+            rows out while the model was fitted, with a weaker promise, which `guarantee_` says.
         """
         given = self._given(X, y, sample_weight, {}, groups)
-        return self._fit(given._replace(weight=self._weight(given.y, given.weight, is_all=True)))
+        return self._fit(given._replace(weight=self._weight(given.y, given.weight, is_all=True)), calibration_rows)
 
     @only_where("counts_rows", AFTER_ALL_TREES)
     def partial_fit(
@@ -81,8 +100,7 @@ class Classifier(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
             Whether rows may count twice: a later batch with the same rows as an earlier one, in any order, is refused
             otherwise. See `merge` for how they are recognised.
         """
-        given = self._given(X, y, sample_weight, {}, groups)
-        given = given._replace(weight=self._weight(given.y, given.weight, is_all=False))
+        given = self._weighted(self._given(X, y, sample_weight, {}, groups))
         if not self.__sklearn_is_fitted__():
             target = self.target_before_fit()
             return self._fit_first(given, target if classes is None else replace(target, classes=np.unique(classes)))
@@ -107,7 +125,7 @@ class Classifier(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
         if self._several:
             return [one.predict_proba(X) for one in self._several]
         codes = self._encode(X)
-        probs = self.model_.probs(codes, n_jobs=self.n_jobs)
+        probs = self._probs(codes)
         if self.n_classes_ == 1:  # the leaf model has two classes, and the other one never occurs
             probs = np.ones((len(codes), 1))
         return np.asarray(probs)
@@ -136,6 +154,16 @@ class Classifier(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
+    def decision_function(self, X: Any) -> Any:
+        """(n_rows,) log-odds of the second of two classes; of more classes (n_rows, n_classes) their log probabilities.
+
+        Of several outputs, one array each.
+        """
+        logs = self.predict_log_proba(X)
+        if self._several:
+            return [_decision(of_output) for of_output in logs]
+        return _decision(logs)
+
     def predict(self, X: Any) -> NDArray[Any]:
         """(n_rows,) or (n_rows, n_outputs) most probable classes."""
         if self._several:
@@ -143,6 +171,24 @@ class Classifier(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
         best = self.predict_proba(X).argmax(axis=1)
         labels: NDArray[Any] = self.classes_[best]
         return labels
+
+    def predict_set(self, X: Any, coverage: float = 0.9, *, each_class: bool = False) -> NDArray[np.bool_]:
+        """(n_rows, n_classes) which classes are in a set that holds the true one with probability `coverage`.
+
+        What `guarantee_` says holds, whatever the model; it needs rows that were set aside, see `fit` and
+        `conformalize`. Classes are in the order of `classes_`. They come in from the most probable one on, the last by
+        a share of its probability that is drawn by a hash of the row; a set may be empty.
+
+        Parameters
+        ----------
+        X : (n_rows, n_features) table
+        coverage : float
+            In (0, 1).
+        each_class : bool
+            Whether the promise holds within the rows of each class, rather than over all rows.
+        """
+        X, _ = split_off(X, {})
+        return conformal_of(self).classes(asked_of(self, X, {}), coverage, each_class=each_class)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the share of rows whose most probable class is the true one; arguments as in `fit`.
@@ -162,10 +208,28 @@ class Classifier(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
     def _predicted(self, X: Table) -> FloatArray:
         return np.asarray(self.predict_proba(X))
 
+    def _probs(self, codes: NDArray[Any]) -> FloatArray:
+        """Probabilities of coded rows; that of the second of two classes is monotone, where the estimator is."""
+        probs = partial(self.model_.probs, n_jobs=self.n_jobs)
+        if not self._axes:
+            return np.asarray(probs(codes))
+        second = over_grids(codes, self._axes, lambda points: probs(points)[:, 1])
+        return np.column_stack([1.0 - second, second])
+
+    def _distributions(self, codes: NDArray[Any], columns: Mapping[str, NDArray[Any]]) -> Predictive:
+        return predictive_of_probs(self._probs(codes)) if self._axes else super()._distributions(codes, columns)
+
     def _check_classes(self, classes: Any) -> None:
         """Raise if classes are named that are not those of the first call."""
         if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             raise ValueError(f"classes is {classes!r}, but the first call had {self.classes_.tolist()}")
+
+    def _given_later(self, X: Any, y: Any, weight: Any, row_data: Mapping[str, Any], groups: Any = None) -> GivenRows:
+        return self._weighted(super()._given_later(X, y, weight, row_data, groups))
+
+    def _weighted(self, given: GivenRows) -> GivenRows:
+        """Rows after the first, their weights multiplied by those of their classes."""
+        return given._replace(weight=self._weight(given.y, given.weight, is_all=False))
 
     def _weight(self, y: Any, sample_weight: Any, *, is_all: bool) -> Any:
         """Return the weights of rows, multiplied by those of their classes."""
@@ -194,3 +258,7 @@ class Classifier(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
         tags.classifier_tags.multi_class = True
         tags.classifier_tags.multi_label = self.grows_trees
         return tags
+
+
+def _decision(logs: FloatArray) -> FloatArray:
+    return logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs

@@ -11,6 +11,7 @@ from everytree.estimators.base import MetaEstimator
 from everytree.estimators.classifier import Classifier
 from everytree.estimators.parameters import Auto, CategoricalFeatures, estimator, parameter
 from everytree.estimators.regressor import Regressor
+from everytree.estimators.survival import boosted_survival
 from everytree.fitting.structures.boost import BoostStructure
 from everytree.fitting.structures.ensemble import EnsembleStructure
 from everytree.fitting.structures.forest import ForestStructure
@@ -32,8 +33,9 @@ class _Ensemble(MetaEstimator):
     n_jobs: int | None = parameter(rules.N_JOBS, default=None)
     random_state: Any = parameter(rules.RANDOM_STATE, default=None)
     verbose: int = parameter(rules.VERBOSE, default=0)
+    monotonic_cst: Any = parameter(rules.MONOTONIC_CST, default=None)
 
-    model_kinds = ("mixed classes", "boosted numbers")
+    model_kinds = ("mixed classes", "boosted numbers", "survival")
     counts_rows = False
 
     def _structure(self) -> EnsembleStructure:
@@ -45,7 +47,12 @@ class _Ensemble(MetaEstimator):
         )
         n_residual_trees, lines = int(getattr(self, "n_residual_trees", 0)), bool(getattr(self, "lines", False))
         boost = BoostStructure(  # trees of residuals and lines are for numbers
-            rule, self.random_state, True, n_residual_trees, lines, self.generate is not None
+            rule,
+            self.random_state,
+            True,
+            n_residual_trees,
+            lines,
+            self.generate is not None and self.monotonic_cst is None,
         )
         return EnsembleStructure(forest, boost)
 
@@ -85,7 +92,8 @@ class MetaEnsembleRegressor(_Ensemble, Regressor):
     """A meta-forest and boosted meta-trees for numbers, with full predictive distributions.
 
     The centre of a row is a weighted mean of both predictions. Another meta-forest models the residuals of out-of-fold
-    predictions, with the centre as one more column.
+    predictions, with the centre as one more column. Survival curves are the mean of those of the forest's groups of
+    trees, and of one group more, whose relative hazards are boosted.
 
     Examples
     --------
@@ -100,3 +108,9 @@ class MetaEnsembleRegressor(_Ensemble, Regressor):
     family: str = parameter(rules.BOOSTED_FAMILY, default="normal")
     n_residual_trees: int = parameter(rules.N_RESIDUAL_TREES, default=100)
     lines: bool = parameter(rules.LINES_OF_BOOSTED, default=True)
+
+    def _structure(self) -> Any:
+        own = super()._structure()
+        if not self._predicts_curves:
+            return own
+        return boosted_survival(own.boost, own.forest.n_structures, own.boost.n_residual_trees)

@@ -29,8 +29,9 @@ class _Exact(MetaEstimator):
     relative_weights: bool = parameter(rules.RELATIVE_WEIGHTS, default=False)
     n_jobs: int | None = parameter(rules.N_JOBS, default=None)
     verbose: int = parameter(rules.VERBOSE, default=0)
+    monotonic_cst: Any = parameter(rules.MONOTONIC_CST, default=None)
 
-    model_kinds = ("exact",)
+    model_kinds = ("exact", "exact curves")
 
     def _structure(self) -> ExactStructure:
         return ExactStructure(
@@ -88,5 +89,8 @@ class ExactTreeRegressor(_Exact, Regressor):
     """The exact average over every tree up to a depth and every choice of its splits, for numbers."""
 
     max_cuts: int = parameter(rules.MAX_CUTS, default=32)
-    family: str = parameter(rules.PLAIN_FAMILY, default="normal")
+    family: str = parameter(rules.FAMILY, default="normal")
     prior: Any = parameter(rules.GIVEN_PRIOR, default="auto")
+
+    def _structure(self) -> Any:
+        return self._on_baseline(super()._structure())

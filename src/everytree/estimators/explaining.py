@@ -62,6 +62,8 @@ def _what(model: Any, scale: Scale) -> str:
     """Name of the quantity that the contributions sum to."""
     if scale == "trees" and model.model_.of_trees is not None:
         return str(model.model_.of_trees)
+    if model.model_.baseline is not None:
+        return f"mean of times cut off at {short_number(float(model.model_.baseline.times[-1]), 6)}"
     last_time = model.fitted_.last_time
     if last_time is not None:
         return f"mean if rates go on beyond {short_number(last_time, 6)}"

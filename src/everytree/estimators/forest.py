@@ -20,7 +20,7 @@ from everytree.estimators.growing import growth_of, structure_or_imported
 from everytree.estimators.oob import with_out_of_bag_score
 from everytree.estimators.parameters import Auto, CategoricalFeatures, estimator, parameter
 from everytree.estimators.regressor import Regressor
-from everytree.estimators.survival import check_for_survival, check_incremental_survival, survival_structure
+from everytree.estimators.survival import check_for_survival, survival_structure
 from everytree.fitting.fitted import Fitted
 from everytree.fitting.held_out.out_of_bag import OutOfBag
 from everytree.fitting.structures.forest import EarlierTrees, ForestStructure
@@ -226,7 +226,7 @@ class MetaForestRegressor(_Forest, Regressor):
     prior: Any = parameter(rules.PRIOR, default="auto")
 
     def _structure(self) -> Any:
-        if not self._has_baseline:
+        if not self._predicts_curves:
             return super()._structure()
         growth = growth_of(
             self, grower=self.grower, max_features=self.max_features, subsample=self.subsample,
@@ -236,12 +236,8 @@ class MetaForestRegressor(_Forest, Regressor):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self._has_baseline:
+        if self._predicts_curves:
             check_for_survival(self, {"weights": "tempered", "oob_score": False, "warm_start": False})
-
-    def _check_incremental(self, method: str) -> None:
-        super()._check_incremental(method)
-        check_incremental_survival(self, method)
 
     @property
     def oob_prediction_(self) -> FloatArray:

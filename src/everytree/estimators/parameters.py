@@ -24,20 +24,11 @@ Check = Callable[[str, Any], object]
 
 @dataclass(frozen=True)
 class Rule:
-    """Type, description and check of a parameter.
+    """Type, description and check of a parameter."""
 
-    Attributes
-    ----------
-    type : str
-        For the documentation.
-    doc : str
-    check : callable
-        Raises for a value that is not valid; arguments are the name and the value.
-    """
-
-    type: str
+    type: str  # for the documentation
     doc: str
-    check: Check
+    check: Check  # raises for a value that is not valid; arguments are the name and the value
 
 
 def parameter(rule: Rule, *, default: Any, kw_only: bool = True) -> Any:

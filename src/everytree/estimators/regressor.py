@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
 from everytree.base.arrays import FloatArray, check_lengths
 from everytree.base.checks import probabilities
+from everytree.base.errors import ArgumentError
 from everytree.estimators.availability import only_where
 from everytree.estimators.base import AFTER_ALL_TREES, MetaEstimator
+from everytree.estimators.conformal import asked_of, conformal_of
+from everytree.estimators.monotone import over_grids
 from everytree.estimators.outputs import columns_to_score
-from everytree.estimators.survival import times_and_events
-from everytree.families.registry import NUMBER_FAMILIES
+from everytree.estimators.survival import NO_INTERVALS, times_and_events
+from everytree.families.registry import NUMBER_FAMILIES, families_of_targets
 from everytree.fitting.given import GivenRows
+from everytree.fitting.structures.on_baseline import OnBaseline
+from everytree.fitting.structures.structure import Structure
 from everytree.fitting.targets.numbers import NumberTarget
 from everytree.fitting.targets.weights import read_weight
 from everytree.predictive.predictive import Predictive
@@ -45,6 +51,7 @@ class Regressor(RegressorMixin, MetaEstimator):  # type: ignore[misc]
         event: Any = None,
         entry: Any = None,
         groups: Any = None,
+        calibration_rows: float | Literal["left_out"] | None = None,
     ) -> Self:
         """Learn from a table: columns, structures, priors and statistics.
 
@@ -60,18 +67,20 @@ class Regressor(RegressorMixin, MetaEstimator):  # type: ignore[misc]
         sample_weight : (n_rows,) array_like, or str, optional
             A row of weight 0 counts as absent. This and what follows may be the name of a column of X.
         exposure : (n_rows,) array_like, or str, optional
-            With `family="poisson"`: the time or size over which each count was taken.
+            With families "poisson" and "negative_binomial": the time or size over which each count was taken.
         censored : (n_rows,) array_like of bool, or str, optional
-            With families "exponential" and "survival": whether the time is only known to exceed y.
+            With families "exponential", "weibull" and "survival": whether the time is only known to exceed y.
         event : (n_rows,) array_like of bool, or str, optional
             The opposite of `censored`: whether the event was seen. Give one of the two.
         entry : (n_rows,) array_like, or str, optional
             With `family="survival"`: the time from which on the row was observed, before y; 0 by default.
         groups : (n_rows,) array_like, or str, optional
             As in `MetaForestClassifier.fit`.
+        calibration_rows : float, int or "left_out", optional
+            As in `MetaForestClassifier.fit`, for `predict_interval` with `guarantee="conformal"`.
         """
         row_data = {"exposure": exposure, "censored": censored, "event": event, "entry": entry}
-        return self._fit(self._given(X, y, sample_weight, row_data, groups))
+        return self._fit(self._given(X, y, sample_weight, row_data, groups), calibration_rows)
 
     @only_where("counts_rows", AFTER_ALL_TREES)
     def partial_fit(
@@ -107,7 +116,7 @@ class Regressor(RegressorMixin, MetaEstimator):  # type: ignore[misc]
     def _of_inputs(self, name: str) -> FloatArray:
         attributes = self._learnt().target.attributes()
         if name not in attributes:
-            raise AttributeError(f"{name} is for leaves that are lines, but family is {self.family!r}")
+            raise AttributeError(f"{name} is for leaves that are lines, but family is {self.family_!r}")
         values: FloatArray = attributes[name]
         return values
 
@@ -125,9 +134,9 @@ class Regressor(RegressorMixin, MetaEstimator):  # type: ignore[misc]
             self._warn_without("exposure")
         columns = self._columns(X, len(codes), row_data)
         if columns:
-            dist = self.model_.predictive(codes, n_jobs=self.n_jobs, **columns)
+            dist = self._distributions(codes, columns)
             return (dist.mean(), dist.std()) if return_std else dist.mean()
-        mean, variance = self.model_.moments(codes, n_jobs=self.n_jobs)
+        mean, variance = self._moments(codes)
         return (mean, np.sqrt(variance)) if return_std else mean
 
     def predictive(self, X: Any, **row_data: Any) -> Predictive:
@@ -144,9 +153,29 @@ class Regressor(RegressorMixin, MetaEstimator):  # type: ignore[misc]
         levels = probabilities("quantiles", quantiles)
         return self.predictive(X, exposure=exposure).quantile(levels)
 
-    def predict_interval(self, X: Any, coverage: float = 0.9, *, exposure: Any = None) -> FloatArray:
-        """(n_rows, 2) ends of an interval that holds the target with probability `coverage`, tails of equal size."""
-        return self.predictive(X, exposure=exposure).interval(coverage)
+    def predict_interval(
+        self, X: Any, coverage: float = 0.9, *, guarantee: Literal["conformal"] | None = None, exposure: Any = None
+    ) -> FloatArray:
+        """(n_rows, 2) ends of an interval that holds the target with probability `coverage`.
+
+        Parameters
+        ----------
+        X : (n_rows, n_features) table
+        coverage : float
+            In (0, 1).
+        guarantee : {None, "conformal"}
+            None: tails of equal size, as right as the model is. "conformal": what `guarantee_` says holds, whatever the
+            model; it needs rows that were set aside, see `fit` and `conformalize`.
+        exposure : (n_rows,) array_like, or str, optional
+            With `family="poisson"`, as in `fit`.
+        """
+        if guarantee is None:
+            return self.predictive(X, exposure=exposure).interval(coverage)
+        if guarantee != "conformal":
+            raise ArgumentError("guarantee", f"must be None or 'conformal', but is {guarantee!r}")
+        X, row_data = split_off(X, {"exposure": exposure})
+        ends = conformal_of(self).interval(asked_of(self, X, row_data), coverage)
+        return np.asarray(np.maximum(ends, self.model_.family.support.lowest))
 
     def log_scores(
         self, X: Any, y: Any, *, exposure: Any = None, censored: Any = None, event: Any = None, entry: Any = None
@@ -191,7 +220,7 @@ class Regressor(RegressorMixin, MetaEstimator):  # type: ignore[misc]
             return float(np.mean([one.score(X, own, sample_weight, **row_data) for one, own in pairs]))
         self._check_fitted()
         given = self._given(X, y, sample_weight, row_data, None)
-        if NUMBER_FAMILIES[self.family].is_scored_by_log:
+        if self.fitted_.target.leaves.is_scored_by_log:
             scores = self.log_scores(given.X, given.y, **dict[str, Any](given.row_data))
             return float(np.average(scores, weights=read_weight(given.weight, len(scores))))
         target = self._read_target(given.y)
@@ -199,27 +228,47 @@ class Regressor(RegressorMixin, MetaEstimator):  # type: ignore[misc]
         predicted = self.predict(given.X, exposure=row_data.get("exposure"))
         return float(r2_score(target, predicted, sample_weight=given.weight))
 
+    @property
+    def family_(self) -> str:
+        """The leaf model: `family`, or the one that was chosen where that is "auto"."""
+        name: str = self._learnt().target.family
+        return name
+
     # ---- implementation ---------------------------------------------------------------------------------------------
 
     def _given(self, X: Any, y: Any, sample_weight: Any, row_data: Mapping[str, Any], groups: Any) -> GivenRows:
         if isinstance(y, np.ndarray) and y.dtype.names is not None:
             y, row_data = times_and_events(y, row_data)
+        if self._predicts_curves and np.ndim(y) == 2 and np.shape(y)[1] > 1:
+            raise ArgumentError("y", f"has {np.shape(y)[1]} columns, but must be one time for each row; {NO_INTERVALS}")
         return super()._given(X, y, sample_weight, row_data, groups)
 
     @property
-    def _has_baseline(self) -> bool:
-        """Whether a baseline hazard is fitted before trees are grown."""
-        return self.family in NUMBER_FAMILIES and NUMBER_FAMILIES[self.family].needs_baseline
+    def _predicts_curves(self) -> bool:
+        """Whether predictions are curves over time, for which trees are grown in a way of their own."""
+        return self.family in NUMBER_FAMILIES and NUMBER_FAMILIES[self.family].predicts_curves
+
+    def _on_baseline(self, structure: Structure) -> Structure:
+        """The structure, of positions on a baseline hazard where there is one."""
+        return OnBaseline(structure) if self._predicts_curves else structure
 
     def target_before_fit(self) -> NumberTarget:
-        return NumberTarget(type(self).__name__, self.family, self.prior, self.split_prior)
+        return NumberTarget(type(self).__name__, self.family, self.prior, self.split_prior, families_of_targets())
 
     def _predicted(self, X: Table) -> FloatArray:
         codes = self._encode(X)
         columns = self._columns(X, len(codes), {})
-        if columns:
-            return np.asarray(self.model_.predictive(codes, n_jobs=self.n_jobs, **columns).mean())
-        return np.asarray(self.model_.moments(codes, n_jobs=self.n_jobs)[0])
+        return np.asarray(self._distributions(codes, columns).mean() if columns else self._moments(codes)[0])
+
+    def _moments(self, codes: NDArray[Any]) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance of coded rows; the mean is monotone, where the estimator is."""
+        if self._axes and self.model_.baseline is not None:  # means of the rearranged curves
+            curves = self._distributions(codes, {})
+            return curves.mean(), curves.variance()
+        mean, variance = self.model_.moments(codes, n_jobs=self.n_jobs)
+        if self._axes:
+            mean = over_grids(codes, self._axes, lambda points: self.model_.moments(points, n_jobs=self.n_jobs)[0])
+        return mean, variance
 
     def _read_target(self, y: Any) -> FloatArray:
         """Return the targets of rows to score, checked."""

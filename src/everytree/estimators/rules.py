@@ -20,7 +20,7 @@ from everytree.base.checks import is_auto, positive_number, resolve_n_jobs, whol
 from everytree.base.errors import ArgumentError
 from everytree.base.words import nearest
 from everytree.estimators.parameters import Check, Rule
-from everytree.families.registry import NUMBER_FAMILIES, boosted_families, families_without_baseline
+from everytree.families.registry import NUMBER_FAMILIES, boosted_families
 from everytree.fitting.structures.origin import Weights
 from everytree.fitting.targets.class_weight import check_class_weight
 from everytree.structure.grow_on import CLASS_CRITERIA, NUMBER_CRITERIA
@@ -75,22 +75,6 @@ def _number_or_function(name: str, value: Any) -> None:
         raise ArgumentError(name, f"must be 'auto', a number or a function of depth, but is {value!r}")
 
 
-def _boosted_family(name: str, value: Any) -> None:
-    _refuse_survival(name, value)
-    one_of(boosted_families())(name, value)
-
-
-def _family_without_baseline(name: str, value: Any) -> None:
-    _refuse_survival(name, value)
-    one_of(families_without_baseline())(name, value)
-
-
-def _refuse_survival(name: str, value: Any) -> None:
-    """Say which estimators predict survival curves."""
-    if isinstance(value, str) and value in NUMBER_FAMILIES and NUMBER_FAMILIES[value].needs_baseline:
-        raise ArgumentError(name, f"is {value!r}, which is for MetaForestRegressor and MetaTreeRegressor")
-
-
 def _prior(name: str, value: Any) -> None:
     if not (isinstance(value, dict) or is_auto(value)):
         raise ArgumentError(name, f"must be 'auto' or a dict of parameters, but is {value!r}")
@@ -115,18 +99,6 @@ def _columns_of_a_node(name: str, value: Any) -> None:
     if not (is_number or is_share):
         must = "must be 'auto', 'sqrt', 'log2', None, a number of columns or a share of them in (0, 1]"
         raise ArgumentError(name, f"{must}, but is {value!r}")
-
-
-def _no_constraint(name: str, value: Any) -> None:
-    if value is None:
-        return
-    try:
-        signs = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        signs = np.ones(1)
-    if signs.ndim != 1 or signs.any():
-        must = "must be None, or 0 for every column: monotone constraints are not available yet"
-        raise ArgumentError(name, f"{must}, but is {value!r:.200}")
 
 
 def _true_or_score(name: str, value: Any) -> None:
@@ -194,29 +166,29 @@ ALPHA = Rule(
 )  # fmt: skip
 GIVEN_ALPHA = Rule("float", "Dirichlet concentration of each class in a leaf.", anything)
 FAMILY = Rule(
-    f"{{{', '.join(map(repr, NUMBER_FAMILIES))}}}".replace("'", '"'),
+    f"{{{', '.join(map(repr, ['auto', *NUMBER_FAMILIES]))}}}".replace("'", '"'),
     """Leaf model of the target: a measurement, a measurement that is linear in the columns of numbers, a count (with
     `exposure`), a time (with `censored`), a number of failures before a success, a positive number whose logarithm
-    is a measurement, a time with a survival curve of any shape (with `event`), or a number of any shape.""",
-    one_of(NUMBER_FAMILIES),
-)
-PLAIN_FAMILY = Rule(
-    f"{{{', '.join(map(repr, families_without_baseline()))}}}".replace("'", '"'),
-    "Leaf model of the target, as in `MetaForestRegressor`; survival curves are for forests and trees.",
-    _family_without_baseline,
+    is a measurement, a time with a survival curve of any shape (with `event`), or a number of any shape; counts that
+    vary more than their mean (with `exposure`), positive amounts, times at a rate that rises or falls (with
+    `censored`), and 0 or one of these. "auto" takes the best of those that the targets allow on rows left out;
+    `family_` is its name.""",
+    one_of(["auto", *NUMBER_FAMILIES]),
 )
 BOOSTED_FAMILY = Rule(
-    f"{{{', '.join(map(repr, boosted_families()))}}}".replace("'", '"'),
+    f"{{{', '.join(map(repr, ['auto', *boosted_families()]))}}}".replace("'", '"'),
     """Of the targets about their centres: what boosting predicts is the mean of a normal, the mean of the logarithm of
-    a lognormal, or the logarithm of the rate of a Poisson count or of an exponential time.""",
-    _boosted_family,
+     a lognormal, a gamma, or the logarithm of the rate of counts, of times or of the events of a survival curve.
+     Histograms have that of a normal as a column.""",
+    one_of(["auto", *boosted_families()]),
 )
 PRIOR = Rule(
     '"auto" or dict',
     """Parameters of the leaf prior to fix; those not named are chosen. normal: `strength` and `shape` (rows that the
     prior mean and variance are worth) and `noise` (variance in a leaf as a share of that of y); lognormal: `strength`
-    and `noise`, of logarithms; histogram: `strength`; linear: `precision`, `shape`, `noise`; the others: `shape`
-    (events or rows the prior is worth).""",
+    and `noise`, of logarithms; histogram: `strength`; negative_binomial, gamma, weibull: `strength` and `likely_shape`;
+    hurdles: those of their amounts and `zeros` (rows that the prior share of zeros is worth); linear: `precision`,
+    `shape`, `noise`; the others: `shape` (events or rows the prior is worth).""",
     _prior,
 )
 GIVEN_PRIOR = Rule(
@@ -309,9 +281,12 @@ WARM_START = Rule(
     flag,
 )
 MONOTONIC_CST = Rule(
-    "(n_features,) array_like or None",
-    "None, or 0 for every column. Monotone constraints are not available yet, and anything else is refused.",
-    _no_constraint,
+    "(n_features,) array_like, dict or None",
+    """Columns of numbers or dates with which predictions must rise (1) or fall (-1); 0 for all others. A dict names
+    some of them: `{"age": 1}`. Means, quantiles and the probability of the second of two classes are rearranged to be
+    monotone; of several classes, lines and several outputs it is refused. A prediction costs that of all values of the
+    column, of up to 1024 points of a grid of several; see `docs/monotone.md`.""",
+    anything,
 )
 
 # ---- rules of boosting ----------------------------------------------------------------------------------------------

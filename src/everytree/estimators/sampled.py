@@ -10,7 +10,6 @@ from everytree.estimators.classifier import Classifier
 from everytree.estimators.parameters import Auto, CategoricalFeatures, estimator, parameter
 from everytree.estimators.regressor import Regressor
 from everytree.fitting.structures.sampled import SampledStructure
-from everytree.sampling.consensus import ConsensusNode, consensus_tree
 
 
 @estimator
@@ -30,8 +29,9 @@ class _Sampled(MetaEstimator):
     n_jobs: int | None = parameter(rules.N_JOBS, default=None)
     random_state: Any = parameter(rules.RANDOM_STATE, default=None)
     verbose: int = parameter(rules.VERBOSE, default=0)
+    monotonic_cst: Any = parameter(rules.MONOTONIC_CST, default=None)
 
-    model_kinds = ("forest",)
+    model_kinds = ("forest", "survival")
 
     def _structure(self) -> SampledStructure:
         return SampledStructure(
@@ -44,12 +44,6 @@ class _Sampled(MetaEstimator):
         """Power of the evidence by which structures were drawn."""
         return float(self.choice_.parameters["temperature"])
 
-    @property
-    def consensus_tree_(self) -> ConsensusNode:
-        """At each region the split that most structures have, with its probability."""
-        self._check_fitted()
-        return consensus_tree(self.forest_)
-
 
 @estimator
 class SampledTreeClassifier(_Sampled, Classifier):
@@ -58,8 +52,6 @@ class SampledTreeClassifier(_Sampled, Classifier):
     Attributes
     ----------
     temperature_ : float
-    consensus_tree_ : ConsensusNode
-        At each region the split that most structures have, with its probability.
     classes_, schema_, feature_importances_
         As in `MetaForestClassifier`.
 
@@ -80,5 +72,8 @@ class SampledTreeClassifier(_Sampled, Classifier):
 class SampledTreeRegressor(_Sampled, Regressor):
     """The posterior average over the structures of one tree, drawn by `StructureSampler`, for numbers."""
 
-    family: str = parameter(rules.PLAIN_FAMILY, default="normal")
+    family: str = parameter(rules.FAMILY, default="normal")
     prior: Any = parameter(rules.GIVEN_PRIOR, default="auto")
+
+    def _structure(self) -> Any:
+        return self._on_baseline(super()._structure())

@@ -39,19 +39,12 @@ class Scorer:
 
     Row data (`sample_weight`, `exposure`, `censored` or `event`, `entry`) is given to a call by name; within
     scikit-learn's tools it is routed as metadata: `scorer.set_score_request(exposure=True)`.
-
-    Attributes
-    ----------
-    name : str
-    of_rows : callable
-        Function of an estimator, a table, targets and row data that returns the score of each row.
-    requests : tuple of pairs
-        The metadata that are requested, by name.
     """
 
     name: str
+    # function of an estimator, a table, targets and row data that returns the score of each row
     of_rows: Callable[..., FloatArray]
-    requests: tuple[tuple[str, Any], ...] = ()
+    requests: tuple[tuple[str, Any], ...] = ()  # the metadata that are requested, by name
 
     def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None, **row_data: Any) -> float:
         unknown = sorted(set(row_data) - set(ROW_COLUMNS))

@@ -9,8 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.errors import ArgumentError
-from everytree.fitting.structures.survival import SurvivalStructure
+from everytree.fitting.structures.boost import BoostStructure
+from everytree.fitting.structures.survival import OF_BOOSTING, OF_FOREST, SurvivalStructure
 from everytree.structure.growers import Growth
+
+NO_INTERVALS = (
+    "intervals in which an event must have been are not taken: with them, the evidence of a leaf has no closed form"
+)
 
 
 def times_and_events(y: NDArray[Any], row_data: Mapping[str, Any]) -> tuple[NDArray[Any], dict[str, Any]]:
@@ -28,7 +33,7 @@ def times_and_events(y: NDArray[Any], row_data: Mapping[str, Any]) -> tuple[NDAr
     times = [name for name in y.dtype.names if y.dtype[name].kind in "iuf"]
     if (len(events), len(times), len(y.dtype.names)) != (1, 1, 2):
         must = "a structured array must have two fields, booleans of events and numbers of times"
-        raise ArgumentError("y", f"{must}, but has the fields {y.dtype}")
+        raise ArgumentError("y", f"{must}, but has the fields {y.dtype}; {NO_INTERVALS}")
     for name in ("censored", "event"):
         if row_data.get(name) is not None:
             raise ArgumentError(name, f"is given twice: the field {events[0]!r} of y says which events were seen")
@@ -38,9 +43,20 @@ def times_and_events(y: NDArray[Any], row_data: Mapping[str, Any]) -> tuple[NDAr
 def survival_structure(
     model: Any, n_trees: int, growth: Growth, *, sharpen: bool, is_one_tree: bool = False
 ) -> SurvivalStructure:
-    """The structure of an estimator of survival curves."""
+    """The structure of a forest or of a tree of survival curves."""
     prior = {} if isinstance(model.prior, str) else dict(model.prior)
-    return SurvivalStructure(n_trees, model.random_state, growth, sharpen, model.split_prior, prior, is_one_tree)
+    groups = OF_FOREST[:1] if is_one_tree else OF_FOREST
+    return SurvivalStructure(
+        n_trees, model.random_state, growth, sharpen, model.split_prior, prior, is_one_tree, groups
+    )
+
+
+def boosted_survival(boost: BoostStructure, n_forest: int, n_boosted: int) -> SurvivalStructure:
+    """The structure of boosted survival curves, beside a forest of so many trees."""
+    groups = OF_BOOSTING if not n_forest else OF_FOREST + OF_BOOSTING
+    return SurvivalStructure(
+        n_forest + n_boosted, boost.random_state, Growth(subsample=0.8), True, "auto", {}, False, groups, boost
+    )
 
 
 def check_for_survival(model: Any, defaults: Mapping[str, Any]) -> None:
@@ -54,10 +70,3 @@ def check_for_survival(model: Any, defaults: Mapping[str, Any]) -> None:
         raise ArgumentError("grower", f"is a forest of its own, {why}: its trees know nothing of censored times")
     if model.structures_ is not None:
         raise ArgumentError("family", "is 'survival', for which trees are grown here, but the structures were imported")
-
-
-def check_incremental_survival(model: Any, method: str) -> None:
-    """Raise where batches are passed over: the baseline needs the times of rows at once."""
-    if model._has_baseline and method != "partial_fit":
-        must = "is 'survival', which learns from a table: use fit on some of the rows, and partial_fit for the others"
-        raise ArgumentError("family", must)

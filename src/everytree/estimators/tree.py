@@ -13,7 +13,7 @@ from everytree.estimators.classifier import Classifier
 from everytree.estimators.growing import growth_of, structure_or_imported
 from everytree.estimators.parameters import CategoricalFeatures, estimator, parameter
 from everytree.estimators.regressor import Regressor
-from everytree.estimators.survival import check_for_survival, check_incremental_survival, survival_structure
+from everytree.estimators.survival import check_for_survival, survival_structure
 from everytree.fitting.structures.grown import GrownStructure
 from everytree.fitting.structures.tree import N_FOLDS, TreeStructure
 from everytree.fitting.targets.class_weight import ClassWeight
@@ -99,15 +99,11 @@ class MetaTreeRegressor(_Tree, Regressor):
     prior: Any = parameter(rules.PRIOR, default="auto")
 
     def _structure(self) -> Any:
-        if not self._has_baseline:
+        if not self._predicts_curves:
             return super()._structure()
         return survival_structure(self, 1, growth_of(self), sharpen=False, is_one_tree=True)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if self._has_baseline:
+        if self._predicts_curves:
             check_for_survival(self, {})
-
-    def _check_incremental(self, method: str) -> None:
-        super()._check_incremental(method)
-        check_incremental_survival(self, method)

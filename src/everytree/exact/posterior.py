@@ -24,20 +24,13 @@ from everytree.base.checks import positive_number, resolve_n_jobs, whole_number
 from everytree.base.errors import ArgumentError, TooManyRegionsError
 from everytree.base.randomness import RandomSource, random_generator
 from everytree.exact.checks import checked_candidates, checked_codes, checked_family, checked_kinds
-from everytree.exact.prediction import (
-    Columns,
-    LeafPool,
-    Leaves,
-    Limits,
-    Tables,
-    find_leaves,
-    tabulate,
-)
+from everytree.exact.prediction import Columns, LeafPool, Leaves, Limits, Tables, find_leaves, tabulate
 from everytree.exact.regions import BYTES_PER_REGION, KINDS, Kind, count_regions
 from everytree.exact.trees import ExactTree, TreeSearch
 from everytree.families.base import NativeFamily
 from everytree.families.traits import mean_less
 from everytree.posterior.split_prior import SplitPriorLike, log_split_stop, split_prior_of_depths
+from everytree.predictive.leaving_out import leave_one_out
 from everytree.predictive.pooled import PooledPredictive
 from everytree.predictive.predictive import Predictive
 
@@ -48,26 +41,22 @@ MAX_REGIONS = 2**31 - 1
 """Maximum number of regions in a level: their indices are 32 bits wide."""
 
 
+LeafValues = Callable[[FloatArray], FloatArray]
+"""From the statistics (n_leaves, n_statistics) of leaves to their values (n_leaves, n_values)."""
+
 Continuation = Callable[[list[NDArray[np.int64]]], ArrayLike]
 """From the rows of regions to the log evidence of a model of each."""
 
 
 @dataclass(frozen=True)
 class ContinuedRegions:
-    """Regions at the maximum depth, each set of conditions once.
+    """Regions at the maximum depth, each set of conditions once."""
 
-    Attributes
-    ----------
-    start, column, codes
-        Conditions `start[i] .. start[i + 1]` are those of region i: each a column and the codes it may have.
-    weight : (n_regions,) float64
-        Posterior probability that the region is in the tree.
-    """
-
+    # Conditions `start[i] .. start[i + 1]` are those of region i: each a column and the codes it may have.
     start: NDArray[np.int64]
     column: NDArray[np.int32]
     codes: NDArray[np.uint64]
-    weight: FloatArray
+    weight: FloatArray  # (n_regions,): posterior probability that the region is in the tree
 
     def __len__(self) -> int:
         return len(self.start) - 1
@@ -258,7 +247,7 @@ class ExactPosterior:
         self._rows, self.n_rows = rows, len(rows[0])
         self._bounds, self._n_regions, self._engine, self._given = bounds, n_regions, engine, given
         self.centre = self._overall_mean(rows[1])
-        self._tables: dict[bool, Tables] = {}
+        self._tables: dict[tuple[bool, str], Tables] = {}
         self._leaf_regions: dict[bool, Leaves] = {}
         self._summary: dict[str, Any] | None = None
         self._of_trees: tuple[float, float] | None = None
@@ -539,6 +528,18 @@ class ExactPosterior:
         pool = LeafPool(self.family, self._columns, self.leaf_regions)
         return PooledPredictive(pool, codes, self.family.row_columns(row_data, len(codes)), 1.0)
 
+    def loo_log_prob(self, X: ArrayLike, y: ArrayLike, **row_data: Any) -> FloatArray:
+        """(n_rows,) log p(y_i | all other rows), for rows of weight 1 that are in this posterior.
+
+        From the leaves that hold a row: nothing is summed again. What `truncation` leaves out is missing in it.
+        """
+        self._check_not_continued()
+        codes = self._read_codes(X)
+        columns = self.family.row_columns(row_data, len(codes))
+        return leave_one_out(
+            self.family, *LeafPool(self.family, self._columns, self.leaf_regions).paths(codes), y, columns
+        )
+
     @property
     def _limits(self) -> Limits:
         """How much is kept for predictions."""
@@ -584,30 +585,32 @@ class ExactPosterior:
                 "regions, with the weights of `continued`"
             )
 
-    def sums_of_leaves(self, X: ArrayLike) -> FloatArray:
+    def sums_of_leaves(self, X: ArrayLike, values_of: LeafValues | None = None) -> FloatArray:
         """(n_rows, n_values) probability times value of the leaves that hold a row, those of a continuation left out.
 
-        Values are probabilities of classes; for numbers 1, the mean less `centre` and the mean square about it.
+        Values are those of `values_of`; by default probabilities of classes, and for numbers 1, the mean less `centre`
+        and the mean square about it.
         """
         self._check_fitted()
         codes, jobs = self._read_codes(X, known=False), resolve_n_jobs(self.n_jobs)
         unknown = self._columns.has_unknown(codes)
-        tables = self.tabulated(False)
+        tables = self.tabulated(False, values_of)
         sums, left_out = tables.look_up(codes, jobs), tables.left_out
         if unknown.any():
-            tables = self.tabulated(True)
+            tables = self.tabulated(True, values_of)
             sums[unknown], left_out = tables.look_up(codes[unknown], jobs), max(left_out, tables.left_out)
         self._limits.warn_of(left_out, self.target_truncation)
         return sums
 
-    def tabulated(self, with_unknown: bool) -> Tables:
-        """Tables for rows whose codes are all known, or for the others."""
-        if with_unknown not in self._tables:
-            self._tables[with_unknown] = tabulate(
-                self.engine(), self.family.n_statistics, self._values, self._columns, self.target_truncation,
-                with_unknown, self._limits, resolve_n_jobs(self.n_jobs),
+    def tabulated(self, with_unknown: bool, values_of: LeafValues | None = None) -> Tables:
+        """Tables for rows whose codes are all known, or for the others; kept by the name of the values."""
+        key = with_unknown, "" if values_of is None else values_of.__name__
+        if key not in self._tables:
+            self._tables[key] = tabulate(
+                self.engine(), self.family.n_statistics, values_of or self._values, self._columns,
+                self.target_truncation, with_unknown, self._limits, resolve_n_jobs(self.n_jobs),
             )  # fmt: skip
-        return self._tables[with_unknown]
+        return self._tables[key]
 
     def leaf_regions(self, with_unknown: bool) -> Leaves:
         if with_unknown not in self._leaf_regions:

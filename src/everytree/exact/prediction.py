@@ -44,21 +44,12 @@ class Limits:
     """How much is kept for predictions.
 
     They follow from the seconds given to the fit, not from a clock, so that a fitted posterior always answers the same.
-
-    Attributes
-    ----------
-    max_leaves, max_numbers : int
-        Leaf regions, and entries of tables.
-    max_steps : float
-        Additions to cells of tables.
-    seconds : float or None
-        What they follow from; None where only memory sets limits.
     """
 
-    max_leaves: int
+    max_leaves: int  # leaf regions, and entries of tables
     max_numbers: int
-    max_steps: float
-    seconds: float | None
+    max_steps: float  # additions to cells of tables
+    seconds: float | None  # what they follow from; None where only memory sets limits
 
     @classmethod
     def within(cls, seconds: float | None) -> Limits:
@@ -101,25 +92,15 @@ class Columns:
 
 @dataclass(frozen=True)
 class Leaves:
-    """Leaf regions, each set of conditions once.
+    """Leaf regions, each set of conditions once."""
 
-    Attributes
-    ----------
-    weight : (n_leaves,) float64
-        Posterior probability that the region is a leaf of the tree.
-    statistics : (n_leaves, n_statistics) float64
-    start, column, codes
-        Conditions `start[i] .. start[i + 1]` are those of leaf i: each a column and the codes it may have.
-    left_out : float
-        Posterior mass of the leaves left out; no row loses more than that.
-    """
-
-    weight: FloatArray
-    statistics: FloatArray
+    weight: FloatArray  # (n_leaves,): posterior probability that the region is a leaf of the tree
+    statistics: FloatArray  # (n_leaves, n_statistics)
+    # Conditions `start[i] .. start[i + 1]` are those of leaf i: each a column and the codes it may have.
     start: NDArray[np.int64]
     column: NDArray[np.int32]
     codes: NDArray[np.uint64]
-    left_out: float
+    left_out: float  # posterior mass of the leaves left out; no row loses more than that
 
     @classmethod
     def of(cls, engine: _kernels.Exact, n_statistics: int, threshold: float, with_unknown: bool) -> Leaves:
@@ -136,10 +117,7 @@ class Leaves:
 class Tables:
     """Sums over the leaves that hold a row, found by lookup.
 
-    Attributes
-    ----------
-    left_out : float
-        Posterior mass that no cell holds.
+    `left_out`: posterior mass that no cell holds.
     """
 
     def __init__(self, arrays: tuple[NDArray[Any], ...], width: int, n_codes: Sequence[int], left_out: float) -> None:
@@ -201,6 +179,11 @@ class LeafPool:
 
     def predictive(self, codes: NDArray[np.uint16], row_data: Mapping[str, NDArray[Any]]) -> PathPredictive:
         """Return the mixtures of some rows."""
+        statistics, paths = self.paths(codes)
+        return PathPredictive(self.family, self.family.summarise(statistics), paths, row_data)
+
+    def paths(self, codes: NDArray[np.uint16]) -> tuple[FloatArray, Paths]:
+        """Return the statistics of the leaves that hold some rows, and for each row which they are."""
         leaves = self.leaves(bool(self.columns.has_unknown(codes).any()))
         start, found = _kernels.leaves_of_rows(
             **leaves.conditions, rows=codes, n_codes=self.columns.n_codes, kinds=self.columns.kind_numbers
@@ -210,7 +193,7 @@ class LeafPool:
         total = np.add.reduceat(weights, start[:-1]) if len(codes) else np.empty(0)
         log_weights = np.log(weights / np.repeat(total, np.diff(start)))
         paths = Paths(start, entries, log_weights, np.arange(len(codes), dtype=np.int32))
-        return PathPredictive(self.family, self.family.summarise(leaves.statistics[on_paths]), paths, row_data)
+        return leaves.statistics[on_paths], paths
 
     def students(self, n_jobs: int) -> None:
         """Return nothing: no kernel solves these mixtures."""

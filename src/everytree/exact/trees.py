@@ -21,27 +21,15 @@ Tree = tuple[Any, ...]  # () for a leaf, or (column, code, child trees)
 
 @dataclass(frozen=True, eq=False)
 class ExactTree:
-    """One tree with its splits, as flat arrays in level order.
+    """One tree with its splits, as flat arrays in level order."""
 
-    Attributes
-    ----------
-    feature : (n_nodes,) int32
-        The column that is split on, -1 at leaves.
-    code : (n_nodes,) int32
-        The threshold, the single category, or -1 for a split into all categories; -1 at leaves.
-    first_child, n_children : (n_nodes,) int32
-    log_prob : float
-        Log of its posterior probability.
-    kinds : tuple of str
-        Kind of each column.
-    """
-
-    feature: NDArray[np.int32]
+    feature: NDArray[np.int32]  # (n_nodes,) int32: the column that is split on, -1 at leaves
+    # (n_nodes,) int32: the threshold, the single category, or -1 for a split into all categories; -1 at leaves
     code: NDArray[np.int32]
-    first_child: NDArray[np.int32]
+    first_child: NDArray[np.int32]  # (n_nodes,) int32
     n_children: NDArray[np.int32]
-    log_prob: float
-    kinds: tuple[Kind, ...]
+    log_prob: float  # log of its posterior probability
+    kinds: tuple[Kind, ...]  # kind of each column
 
     @classmethod
     def of(cls, tree: Tree, log_prob: float, kinds: Sequence[Kind]) -> ExactTree:

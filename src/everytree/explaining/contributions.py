@@ -30,17 +30,10 @@ LEAST = 1e-300
 
 @dataclass(frozen=True)
 class Contributions:
-    """Contributions of the columns to some numbers of each row.
+    """Contributions of the columns to some numbers of each row."""
 
-    Attributes
-    ----------
-    base : (n_outputs,) float64
-        The numbers without any column.
-    values : (n_rows, n_columns, n_outputs) float64
-    """
-
-    base: FloatArray
-    values: FloatArray
+    base: FloatArray  # (n_outputs,): the numbers without any column
+    values: FloatArray  # (n_rows, n_columns, n_outputs)
 
     def total(self) -> FloatArray:
         """(n_rows, n_outputs) the numbers of each row."""

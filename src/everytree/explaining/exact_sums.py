@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
-from everytree.exact.posterior import ExactPosterior
+from everytree.exact.posterior import ExactPosterior, LeafValues
 from everytree.exact.prediction import Columns, Tables
 from everytree.explaining.contributions import Contributions, complete, inverse_of, product_of
 from everytree.explaining.tree_sums import Asked
@@ -28,18 +28,20 @@ def exact_sum(
     codes: NDArray[np.uint16],
     rows: NDArray[np.uint16],
     weight: FloatArray | None,
+    values_of: LeafValues | None = None,
 ) -> Contributions:
     """Contributions to probabilities of classes, or to the mean.
 
     `codes` are those of the rows to explain, as the posterior reads them; shares are those of `rows` by their `weight`.
+    With `values_of`, which gives 1 and a number for the statistics of each leaf, to the mean of that number.
     """
-    sums = _of_tables(asked, posterior, codes, rows, weight)
+    sums = _of_tables(asked, posterior, codes, rows, weight, values_of)
     # They are divided by the mass of the leaves that hold a row, which is 1 but for what was left out.
     if posterior.family.has_classes:
         total = Contributions(sums.base.sum(keepdims=True), sums.values.sum(axis=2, keepdims=True))
         return product_of(sums, inverse_of(total))
     total, first = (Contributions(sums.base[k : k + 1], sums.values[:, :, k : k + 1]) for k in (0, 1))
-    return product_of(first, inverse_of(total)).shifted(posterior.centre)
+    return product_of(first, inverse_of(total)).shifted(posterior.centre if values_of is None else 0.0)
 
 
 def _of_tables(
@@ -48,14 +50,15 @@ def _of_tables(
     codes: NDArray[np.uint16],
     rows: NDArray[np.uint16],
     weight: FloatArray | None,
+    values_of: LeafValues | None,
 ) -> Contributions:
     """Contributions to the sums of the leaves that hold a row."""
     shares = [_shares(rows[:, k], n, weight) for k, n in enumerate(posterior.n_codes)]
     unknown = Columns(posterior.n_codes, posterior.kinds).has_unknown(codes)
-    found = _of_every_set(asked, posterior.tabulated(False), codes, shares)
+    found = _of_every_set(asked, posterior.tabulated(False, values_of), codes, shares)
     if unknown.any():
         # Rows with unknown codes have tables of their own, in which other leaves may be too small to be kept.
-        own = _of_every_set(asked, posterior.tabulated(True), codes[unknown], shares)
+        own = _of_every_set(asked, posterior.tabulated(True, values_of), codes[unknown], shares)
         found.values[unknown] = complete(Contributions(found.base, own.values), own.total()).values
     return found
 

@@ -118,24 +118,14 @@ class Explanation:
 
 @dataclass(frozen=True)
 class RowContributions:
-    """Contributions of the columns to one predicted number of one row, largest first.
+    """Contributions of the columns to one predicted number of one row, largest first."""
 
-    Attributes
-    ----------
-    what : str
-        What is predicted.
-    base, prediction : float
-    columns, cells : list of str
-        Names of columns, and their values in the row.
-    values : (n_columns,) float64
-    """
-
-    what: str
+    what: str  # what is predicted
     base: float
     prediction: float
-    columns: list[str]
+    columns: list[str]  # names of columns, and their values in the row
     cells: list[str]
-    values: FloatArray
+    values: FloatArray  # (n_columns,)
 
     def number(self, value: float, *, sign: bool = False) -> str:
         """A number of this row as text; all of them have the same number of digits after the point."""

@@ -28,26 +28,17 @@ from everytree.trees.metatree import MetaTree
 
 @dataclass(frozen=True)
 class Asked:
-    """The rows to explain.
+    """The rows to explain."""
 
-    Attributes
-    ----------
-    codes : (n_rows, n_columns) array
-    inputs : (n_columns,) int32
-        The input that each column of codes reads: contributions are those of inputs.
-    n_inputs : int
-    table : (n_table_rows, n_columns) array or None
-        Codes of rows by whose shares the trees go on at splits that are not followed; None for those of fit.
-    n_jobs : int or None
-    mean : (n_outputs,) float64 or None
-        Mean prediction of the rows whose shares count; None where it is not known.
-    """
-
-    codes: NDArray[Any]
+    codes: NDArray[Any]  # (n_rows, n_columns) array
+    # (n_columns,) int32: the input that each column of codes reads: contributions are those of inputs
     inputs: NDArray[np.int32]
     n_inputs: int
+    # (n_table_rows, n_columns) array: codes of rows by whose shares the trees go on at splits that are not followed;
+    # None for those of fit
     table: NDArray[Any] | None
     n_jobs: int | None
+    # (n_outputs,): mean prediction of the rows whose shares count; None where it is not known
     mean: FloatArray | None = None
 
     def with_column(self, codes: NDArray[Any], table: NDArray[Any] | None) -> Asked:
@@ -82,6 +73,17 @@ def tree_sum(
 def forest_sum(asked: Asked, forest: Forest) -> Contributions:
     """Contributions to the average of the trees: probabilities of all classes before sharpening, or the mean."""
     tables, centre = forest.node_values()
+    has_classes = forest.family.has_classes
+    # Of two classes one is enough; of moments, the first.
+    some = slice(None) if has_classes and tables[0].shape[1] > 2 else slice(1, 2) if has_classes else slice(0, 1)
+    found = average_sum(asked, forest, [table[:, some] for table in tables])
+    if not has_classes:
+        return found.shifted(centre)
+    return found if some == slice(None) else of_both_classes(found)
+
+
+def average_sum(asked: Asked, forest: Forest, values: Sequence[FloatArray]) -> Contributions:
+    """Contributions to the average over trees of the values (n_nodes, n_values) of the nodes where rows end."""
     # Trees of smaller weight are lost in rounding.
     kept = np.flatnonzero(forest.weights > NEGLIGIBLE)
     trees = [forest.posteriors[i].tree for i in kept]
@@ -89,14 +91,8 @@ def forest_sum(asked: Asked, forest: Forest) -> Contributions:
         mass = [mass_of_nodes(forest.posteriors[i]) for i in kept]
     else:
         mass = mass_of_table(trees, forest.n_codes, asked.table, asked.n_jobs)
-    has_classes = forest.family.has_classes
-    # Of two classes one is enough; of moments, the first.
-    some = slice(None) if has_classes and tables[0].shape[1] > 2 else slice(1, 2) if has_classes else slice(0, 1)
-    values = [tables[i][:, some] for i in kept]
-    found = tree_sum(asked, trees, mass, values, forest.weights[kept], forest.n_codes, values[0].shape[1])
-    if not has_classes:
-        return found.shifted(centre)
-    return found if some == slice(None) else of_both_classes(found)
+    own = [values[i] for i in kept.tolist()]
+    return tree_sum(asked, trees, mass, own, forest.weights[kept], forest.n_codes, own[0].shape[1])
 
 
 def additive_sum(asked: Asked, trees: AdditiveTrees) -> Contributions:

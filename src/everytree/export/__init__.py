@@ -10,14 +10,7 @@ from everytree.export.tables import TreeTable
 if TYPE_CHECKING:
     from everytree.export.onnx_model import to_onnx
 
-__all__ = [
-    "AveragedTrees",
-    "SummedTrees",
-    "TreeTable",
-    "onnx_inputs",
-    "to_onnx",
-    "to_tables",
-]
+__all__ = ["AveragedTrees", "SummedTrees", "TreeTable", "onnx_inputs", "to_onnx", "to_tables"]
 
 
 def __getattr__(name: str) -> Any:

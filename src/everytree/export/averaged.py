@@ -49,7 +49,7 @@ def averaged_trees(model: Any, forest: Forest, schema: Schema) -> AveragedTrees:
     # Trees of smaller weight are lost in rounding, unless a value in them is infinite and would count after all.
     kept = np.flatnonzero(forest.weights > NEGLIGIBLE)
     posteriors = [forest.posteriors[i] for i in kept]
-    if forest.family.has_cells and forest.sharpness != 1.0:
+    if forest.family.is_sharpened_by_power and not forest.family.has_classes and forest.sharpness != 1.0:
         raise ValueError(
             f"this {type(model).__name__} predicts by shares of cells raised to a power, which no table of means "
             "has, so it cannot be exported; with calibration=None the shares stay as they are"
@@ -74,7 +74,7 @@ def _values(model: Any, forest: Forest, kept: NDArray[np.int64]) -> tuple[list[F
     if not all(np.isfinite(table[:, 0]).all() for table in values):
         raise ValueError(
             f"some leaves of this {type(model).__name__} have no finite mean, so it cannot be exported; a prior of "
-            f"family {model.family!r} that is worth more rows gives them one"
+            f"family {model.family_!r} that is worth more rows gives them one"
         )
     return values, centre
 

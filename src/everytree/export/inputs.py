@@ -16,20 +16,11 @@ from everytree.tables.schema import Schema
 
 @dataclass(frozen=True)
 class Input:
-    """One input column.
-
-    Attributes
-    ----------
-    name : str
-    readers : tuple of int
-        The columns of the schema that read it.
-    is_text : bool
-        Whether it holds text; numbers otherwise.
-    """
+    """One input column."""
 
     name: str
-    readers: tuple[int, ...]
-    is_text: bool
+    readers: tuple[int, ...]  # the columns of the schema that read it
+    is_text: bool  # whether it holds text; numbers otherwise
 
 
 def inputs_of(schema: Schema) -> list[Input]:

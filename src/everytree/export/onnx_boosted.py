@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from onnx import TensorProto
 
+from everytree.base.errors import ArgumentError
 from everytree.boosting.lines import LinedTrees
 from everytree.explaining.contributions import LEAST
 from everytree.export.averaged import AveragedTrees
 from everytree.export.graph import Graph
 from everytree.export.onnx_columns import tree_inputs
-from everytree.export.onnx_lines import lined_scores
 from everytree.export.onnx_outputs import entry, moments, predicts_classes, predicts_numbers, sharpened
 from everytree.export.onnx_trees import averaged, summed
-from everytree.export.summed import SummedTrees
+from everytree.export.summed import SummedTrees, boosted_tables
+from everytree.tables.schema import Schema
 
 
 def boosted_outputs(graph: Graph, trees: SummedTrees, lined: LinedTrees | None) -> list[Any]:
@@ -83,7 +85,12 @@ def _about_centre(graph: Graph, trees: SummedTrees, centre: str, table: str) -> 
     as_column = graph.add("Unsqueeze", centre, graph.constant(np.array([1])))
     mean, variance = _moments(graph, trees.residuals, graph.add("Concat", table, as_column, axis=1))
     if not link.sign:
-        return graph.add("Add", centre, mean), variance
+        return graph.add("Add", centre, mean) if link.is_moved else mean, variance
+    if link.in_exposure and not link.noise_is_mean:
+        raise ArgumentError(
+            "family", f"is {trees.family!r}: no table has how the variance of such counts grows with their mean, so "
+            "that boosted ones cannot be exported; a forest of them can"
+        )  # fmt: skip
     scale = graph.add("Exp", graph.add("Neg", centre) if link.sign < 0 else centre)
     of_noise = None
     if link.in_exposure:  # the noise of counts grows as their mean does, the rest as its square
@@ -96,3 +103,27 @@ def _about_centre(graph: Graph, trees: SummedTrees, centre: str, table: str) -> 
 def _moments(graph: Graph, trees: AveragedTrees, table: str) -> tuple[str, str]:
     average = averaged(graph, trees, table)
     return moments(graph, entry(graph, average, 0), entry(graph, average, 1), trees.centre, trees.sharpness)
+
+
+def lined_scores(graph: Graph, lined: LinedTrees, schema: Schema, table: str) -> str:
+    """(n_rows, 1) the sum of the constants, and of the slopes in each column times its points.
+
+    Terms are added one after another, as the model does.
+    """
+    sums = summed(graph, boosted_tables(lined.trees, schema), lined.trees.base, table)
+    products = [graph.add("Slice", sums, *_range(graph, 0, 1))]
+    for place, (column, own) in enumerate(zip(lined.columns.tolist(), lined.points, strict=True), start=1):
+        numbers = graph.add("Slice", table, *_range(graph, column, column + 1))
+        is_above = graph.add("Less", graph.constant(schema.columns[column].cuts[None, :]), numbers)
+        code = graph.add("Cast", is_above, to=TensorProto.INT64)
+        code = graph.add("ReduceSum", code, graph.constant(np.array([1])), keepdims=1)
+        point = graph.add("Gather", graph.constant(own), code)
+        point = graph.add("Where", graph.add("IsNaN", numbers), graph.constant(np.array(0.0)), point)
+        products.append(graph.add("Mul", graph.add("Slice", sums, *_range(graph, place, place + 1)), point))
+    so_far = graph.add("CumSum", graph.add("Concat", *products, axis=1), graph.constant(np.array(1)))
+    return graph.add("Slice", so_far, *_range(graph, len(products) - 1, len(products)))
+
+
+def _range(graph: Graph, start: int, end: int) -> list[str]:
+    """Start, end and axis of a slice of columns."""
+    return [graph.constant(np.array([number])) for number in (start, end, 1)]

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import TensorProto
 
+from everytree.exact.posterior import LeafValues
 from everytree.exact.prediction import Tables
 from everytree.export.graph import Graph
 from everytree.export.onnx_columns import tree_inputs
@@ -16,10 +17,10 @@ MAX_BYTES = 3 * 2**29
 """Maximum size of all tables; a graph holds at most 2 GiB."""
 
 
-def looked_up(graph: Graph, model: Any) -> str:
+def looked_up(graph: Graph, model: Any, values_of: LeafValues | None = None) -> str:
     """(n_rows, width) sums over the leaves that hold a row, as in `ExactPosterior`."""
     posterior = model.posterior_
-    with_known, with_unknown = (posterior.tabulated(unknown) for unknown in (False, True))
+    with_known, with_unknown = (posterior.tabulated(unknown, values_of) for unknown in (False, True))
     _check(model, (with_known, with_unknown))
     codes = _engine_codes(graph, model)
     limit = graph.constant(np.array(posterior.n_codes, dtype=np.int64))
@@ -39,7 +40,7 @@ def _check(model: Any, tables: tuple[Tables, Tables]) -> None:
     if not all(np.isfinite(one.arrays[-1]).all() for one in tables):
         raise ValueError(
             f"some leaves of this {name} have no finite mean or variance, so it cannot be exported; a prior of family "
-            f"{model.family!r} that is worth more rows gives them one"
+            f"{model.family_!r} that is worth more rows gives them one"
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from onnx import ModelProto, TensorProto, helper
 
 from everytree.export.averaged import AveragedTrees, averaged_trees
@@ -15,11 +16,12 @@ from everytree.export.onnx_boosted import boosted_outputs
 from everytree.export.onnx_columns import tree_inputs
 from everytree.export.onnx_exact import looked_up
 from everytree.export.onnx_outputs import entry, moments, predicts_classes, predicts_numbers, sharpened
+from everytree.export.onnx_survival import checked_times, survival_outputs
 from everytree.export.onnx_trees import averaged
 from everytree.export.summed import summed_trees
 
 
-def to_onnx(model: Any) -> ModelProto:
+def to_onnx(model: Any, times: ArrayLike | None = None) -> ModelProto:
     """A fitted model as an ONNX graph that takes raw columns and predicts what the model predicts.
 
     Parameters
@@ -27,6 +29,8 @@ def to_onnx(model: Any) -> ModelProto:
     model : fitted estimator
         As in `to_tables`, or with lines in the nodes of boosted trees, or `ExactTreeClassifier` or
         `ExactTreeRegressor`.
+    times : (n_times,) array_like, optional
+        For survival curves, which need it: times up to the end of the curves.
 
     Returns
     -------
@@ -37,8 +41,9 @@ def to_onnx(model: Any) -> ModelProto:
         zone). `onnx_inputs` makes these tensors from a table.
 
         Outputs: of a classifier `label` (n_rows,) and `probabilities` (n_rows, n_classes); of a regressor `mean` and
-        `variance` (n_rows,), float64, for one unit of exposure. Where a column has such a name, the output's ends with
-        an underscore.
+        `variance` (n_rows,), float64, for one unit of exposure; of survival curves `survival` (n_rows, n_times), the
+        probability to be without event at each time. Where a column has such a name, the output's ends with an
+        underscore.
 
     Notes
     -----
@@ -56,7 +61,8 @@ def to_onnx(model: Any) -> ModelProto:
     check_exportable(model)
     inputs = inputs_of(model.schema_)
     graph = Graph([one.name for one in inputs])
-    outputs = _outputs(graph, model)
+    at = checked_times(model, times)
+    outputs = _outputs(graph, model) if at is None else survival_outputs(graph, model, at)
     types = {True: TensorProto.STRING, False: TensorProto.DOUBLE}
     declared = [helper.make_tensor_value_info(one.name, types[one.is_text], [None, 1]) for one in inputs]
     return graph.model(declared, outputs, type(model).__name__)

@@ -27,7 +27,7 @@ TREES_AT_ONCE = 256
 
 def averaged(graph: Graph, trees: AveragedTrees, table: str) -> str:
     """(n_rows, n_outputs) the sum over trees of the weight times the value of the leaf in which a row ends."""
-    leaves = _leaves(graph, trees.trees, table)
+    leaves = leaf_numbers(graph, trees.trees, table)
     values = [w * tree.value[tree.is_leaf] for w, tree in zip(trees.weights, trees.trees, strict=True)]
     of_leaves = graph.add("Gather", graph.constant(np.concatenate(values)), leaves)
     return graph.add("ReduceSum", of_leaves, graph.constant(np.array([1])), keepdims=0)
@@ -46,7 +46,7 @@ def summed(graph: Graph, trees: Sequence[TreeTable], base: FloatArray, table: st
         some = trees[start : start + at_once]
         of_leaves = np.concatenate([tree.value[tree.is_leaf] for tree in some])
         values = graph.constant(of_leaves if n_values > 1 else of_leaves[:, 0])
-        values = graph.add("Gather", values, _leaves(graph, some, table))
+        values = graph.add("Gather", values, leaf_numbers(graph, some, table))
         # 0: as many rows as there are
         by_score = graph.constant(np.array([0, len(some) * n_values // n_scores, n_scores]))
         values = graph.add("Reshape", values, by_score)
@@ -59,7 +59,7 @@ def summed(graph: Graph, trees: Sequence[TreeTable], base: FloatArray, table: st
     return graph.add("Add", scores, graph.constant(base))
 
 
-def _leaves(graph: Graph, trees: Sequence[TreeTable], table: str) -> str:
+def leaf_numbers(graph: Graph, trees: Sequence[TreeTable], table: str) -> str:
     """(n_rows, n_trees) the leaf in which each row ends, the leaves of all trees numbered one after another."""
     leaves = [np.flatnonzero(tree.is_leaf) for tree in trees]
     n_leaves = np.array([len(own) for own in leaves])

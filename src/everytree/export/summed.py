@@ -52,7 +52,7 @@ class SummedTrees(ReadBySchema):
         Of the columns that the trees split on; `inputs(X)` is a table as they read it, `feature_names` are their names.
     classes : (n_classes,) array or None
     family : str or None
-        Of numbers: "normal", "lognormal", "poisson" or "exponential".
+        Of numbers: that of the estimator, such as "normal".
     residuals : AveragedTrees or None
     forest : AveragedTrees or None
         Of an ensemble.
@@ -105,7 +105,7 @@ def to_tables(model: Any) -> AveragedTrees | SummedTrees:
     >>> import everytree as et
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> tables = et.to_tables(et.MetaTreeClassifier(max_depth=1, random_state=0).fit(X, y))
+    >>> tables = et.export.to_tables(et.MetaTreeClassifier(max_depth=1, random_state=0).fit(X, y))
     >>> tables.trees[0].threshold.tolist(), tables.trees[0].missing_go_to_left.tolist()
     ([-inf, -2.0, 2.45, -2.0, -2.0], [True, False, False, False, False])
     """
@@ -126,7 +126,7 @@ def summed_trees(model: Any) -> SummedTrees:
     residuals = family = None
     if parts.residuals is not None:
         residuals = averaged_trees(model, parts.residuals, with_centre(schema, parts.centre))
-        family = parts.residuals.family.kernel
+        family = parts.residuals.family.name
     trees = boosted_tables(parts.additive, schema)
     base = parts.additive.base
     if classes is not None and len(classes) == 1:  # trees have two classes, and the other one never occurs

@@ -32,34 +32,19 @@ LEAF = -2
 
 @dataclass(frozen=True)
 class TreeTable:
-    """One tree, one row per node, parents before their children; names and meanings as in `sklearn.tree._tree.Tree`.
+    """One tree, one row per node, parents before their children; names and meanings as in `sklearn.tree._tree.Tree`."""
 
-    Attributes
-    ----------
-    children_left, children_right : (n_nodes,) int64
-        -1 at leaves.
-    feature : (n_nodes,) int64
-        -2 at leaves.
-    threshold : (n_nodes,) float64
-        -2 at leaves.
-    missing_go_to_left : (n_nodes,) bool
-    value : (n_nodes, n_outputs) float64
-        Prediction for a row that ends here, averaged over every pruning of the meta-tree; rows end in leaves. In
-        boosted trees, what is added to a score.
-    weighted_n_node_samples : (n_nodes,) float64
-        Weight of the rows of fit; exposure or time for rates. NaN in boosted trees.
-    node : (n_nodes,) int64
-        The node of the meta-tree from which this split or value comes.
-    """
-
-    children_left: NDArray[np.int64]
+    children_left: NDArray[np.int64]  # (n_nodes,): -1 at leaves
     children_right: NDArray[np.int64]
-    feature: NDArray[np.int64]
-    threshold: FloatArray
-    missing_go_to_left: NDArray[np.bool_]
+    feature: NDArray[np.int64]  # (n_nodes,): -2 at leaves
+    threshold: FloatArray  # (n_nodes,): -2 at leaves
+    missing_go_to_left: NDArray[np.bool_]  # (n_nodes,)
+    # (n_nodes, n_outputs): Prediction for a row that ends here, averaged over every pruning of the meta-tree; rows end
+    # in leaves. In boosted trees, what is added to a score.
     value: FloatArray
+    # (n_nodes,): Weight of the rows of fit; exposure or time for rates. NaN in boosted trees.
     weighted_n_node_samples: FloatArray
-    node: NDArray[np.int64]
+    node: NDArray[np.int64]  # (n_nodes,): the node of the meta-tree from which this split or value comes
 
     @property
     def node_count(self) -> int:
@@ -131,15 +116,9 @@ def sum_upward(left: NDArray[np.int64], right: NDArray[np.int64], mass: FloatArr
 
 @dataclass(frozen=True)
 class ReadBySchema:
-    """Plain trees that read the columns of a schema.
+    """Plain trees that read the columns of a schema."""
 
-    Attributes
-    ----------
-    schema : Schema
-        Of the columns that the trees split on.
-    """
-
-    schema: Schema
+    schema: Schema  # of the columns that the trees split on
 
     def inputs(self, X: Any) -> FloatArray:
         """(n_rows, n_features) a table as the trees read it: numbers, codes of categories, -1 for unseen ones, NaN."""
@@ -156,25 +135,15 @@ class ReadBySchema:
 
 
 class _Place(NamedTuple):
-    """A position in a meta-tree, perhaps between two of its nodes.
-
-    Attributes
-    ----------
-    node : int
-    low, high : int
-        Its children low .. high - 1 are still possible; 0 and 0 where its own split has not begun.
-    present, seen : frozenset of int
-        Columns that are known not to be missing, and not to hold an unseen category.
-    stops : bool
-        Whether rows end here although the node is split.
-    """
+    """A position in a meta-tree, perhaps between two of its nodes."""
 
     node: int
-    low: int = 0
+    low: int = 0  # Its children low .. high - 1 are still possible; 0 and 0 where its own split has not begun.
     high: int = 0
+    # columns that are known not to be missing, and not to hold an unseen category
     present: frozenset[int] = frozenset()
     seen: frozenset[int] = frozenset()
-    stops: bool = False
+    stops: bool = False  # whether rows end here although the node is split
 
 
 class _Question(NamedTuple):

@@ -7,7 +7,7 @@ A family of your own is a subclass of `Family` with `n_statistics` and three vec
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -32,8 +32,9 @@ class Family(ABC):
         Names of the data of a row besides its target, given to `update` and `predictive` by keyword.
     has_classes : bool
         Whether targets are classes 0, 1, ..., and predictives have `probs`.
-    has_cells : bool
-        Whether predictives are shares of cells, so that mixtures of them are so too; see `ShareComponents`.
+    is_sharpened_by_power : bool
+        Whether averages of trees are sharpened by raising probabilities, of classes or cells, to a power; others are
+        narrowed about their mean, where every number is a possible target.
     support : Support
         The possible targets.
     """
@@ -41,7 +42,7 @@ class Family(ABC):
     n_statistics: int
     row_data: ClassVar[tuple[str, ...]] = ()
     has_classes: ClassVar[bool] = False
-    has_cells: ClassVar[bool] = False
+    is_sharpened_by_power: ClassVar[bool] = False
     support: ClassVar[Support] = REAL_LINE
 
     @abstractmethod
@@ -141,51 +142,32 @@ class NativeFamily(Family):
     """A family whose statistics and evidence are computed in C++.
 
     Hyperparameters are scalars, or have one value for each node along their first axis.
-
-    Attributes
-    ----------
-    kernel : str
-        Its name in C++, and for families of numbers the value of an estimator's parameter `family`.
-    hyperparameters : tuple of str
-        Names of the hyperparameters of a family that has one number of each in a node, in the order of the kernel.
-    default_row_data : float
-        The value used where the row data are not given.
-    given_columns : tuple of RowColumn
-        The row data that users give to estimators; `inputs` are read from the table.
-    is_scored_by_log : bool
-        Whether targets vary as much as their mean, so that R2 says little: `score` is then the mean log score.
-    size_parameter : tuple or None
-        The parameter that sets how many statistics there are, and its smallest and largest value or number of entries.
-    never_negative : tuple of int or None
-        Indices of the statistics that are sums of nonnegative numbers; None where all of them are.
-    mass : slice or None
-        The statistics that add up to a weight of the node's rows; None where leaves are not constants.
-    is_in_browser : bool
-        Whether the script of the report can evaluate this family.
-    grows_standardised : bool
-        Whether trees are grown on numbers that are the same bits in any unit of the target.
-    has_one_noise : bool
-        Whether targets of all leaves spread alike, by a parameter `noise` of `prior_search` that is 1 for a table whose
-        columns do not matter.
-    needs_baseline : bool
-        Whether leaves count positions on a baseline hazard, which is fitted to a table before trees are grown.
-    link : Link or None
-        How targets lie about boosted centres; None where the family cannot be boosted.
     """
 
-    kernel: ClassVar[str]
+    kernel: ClassVar[str]  # its name in C++, and for families of numbers the value of an estimator's parameter `family`
+    # names of the hyperparameters of a family that has one number of each in a node, in the order of the kernel
     hyperparameters: ClassVar[tuple[str, ...]] = ()
-    default_row_data: ClassVar[float] = 0.0
+    default_row_data: ClassVar[float] = 0.0  # the value used where the row data are not given
+    # the row data that users give to estimators; `inputs` are read from the table
     given_columns: ClassVar[tuple[RowColumn, ...]] = ()
+    # whether targets vary as much as their mean, so that R2 says little: `score` is then the mean log score
     is_scored_by_log: ClassVar[bool] = False
+    # the parameter that sets how many statistics there are, and its smallest and largest value or number of entries
     size_parameter: ClassVar[tuple[str, int, int] | None] = None
+    # indices of the statistics that are sums of nonnegative numbers; None where all of them are
     never_negative: ClassVar[tuple[int, ...] | None] = None
+    # the statistics that add up to a weight of the node's rows; None where leaves are not constants
     mass: ClassVar[slice | None] = slice(0, 1)
-    is_in_browser: ClassVar[bool] = False
+    is_in_browser: ClassVar[bool] = False  # whether the script of the report can evaluate this family
+    # whether trees are grown on numbers that are the same bits in any unit of the target
     grows_standardised: ClassVar[bool] = False
+    # whether targets of all leaves spread alike, by a parameter `noise` of `prior_search` that is 1 for a table whose
+    # columns do not matter
     has_one_noise: ClassVar[bool] = False
-    needs_baseline: ClassVar[bool] = False
-    link: ClassVar[Link | None] = None
+    # whether predictions are curves over time about a baseline that is fitted to a table before trees are grown
+    predicts_curves: ClassVar[bool] = False
+    is_tried: ClassVar[bool] = False  # whether `family="auto"` tries it, where its support holds all targets
+    link: ClassVar[Link | None] = None  # how targets lie about boosted centres; None where the family cannot be boosted
     size: int = 0
 
     # ---- for estimators of numbers ---------------------------------------------------------------------------------
@@ -196,6 +178,16 @@ class NativeFamily(Family):
     ) -> Search:
         """Return the search for conjugate priors centred on the data; `given` fixes some of their parameters."""
         raise TypeError(f"{cls.__name__} is not a family of numbers")
+
+    @classmethod
+    def is_candidate(cls, y: FloatArray, row_names: Iterable[str]) -> bool:
+        """Whether `family="auto"` tries it for these targets, with these row data."""
+        return cls.is_tried and set(row_names) <= set(cls.row_data) and bool(cls.support.holds(y).all())
+
+    @classmethod
+    def makes(cls, family: object) -> bool:
+        """Whether a leaf model is of this family."""
+        return isinstance(family, cls)
 
     @classmethod
     def learn(cls, y: FloatArray, weight: FloatArray | None) -> Any:
@@ -305,6 +297,11 @@ class NativeFamily(Family):
     # ---- priors per node ------------------------------------------------------------------------------------------
 
     @property
+    def name(self) -> str:
+        """The value of the parameter `family` by which regressors have such leaves."""
+        return type(self).kernel
+
+    @property
     def has_one_prior(self) -> bool:
         return len(self.hyper) == 1
 
@@ -326,7 +323,9 @@ class NativeFamily(Family):
     def row_columns(self, row_data: Mapping[str, Any], n_rows: int) -> dict[str, NDArray[Any]]:
         columns = super().row_columns(row_data, n_rows)
         if columns or self.row_data:
-            self.statistics(np.zeros(n_rows), **columns)  # 0 is a possible target of every family
+            # Of every family 1 is a possible target, and where there is an entry, so is that.
+            entry = np.asarray(columns.get("entry", np.zeros(n_rows)), dtype=np.float64)
+            self.statistics(np.where(entry > 0.0, entry, 1.0), **columns)
         return {name: values.astype(np.float64) for name, values in columns.items()}
 
     def pack(self, row_data: Mapping[str, Any]) -> FloatArray | None:

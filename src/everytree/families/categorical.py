@@ -23,6 +23,7 @@ class _Classes(NativeFamily):
 
     kernel: ClassVar[str] = "categorical"
     has_classes: ClassVar[bool] = True
+    is_sharpened_by_power: ClassVar[bool] = True
     support: ClassVar[Support] = COUNTS
     mass: ClassVar[slice | None] = slice(None)
     is_in_browser: ClassVar[bool] = True

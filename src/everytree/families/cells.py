@@ -35,17 +35,10 @@ class Cells:
 
     Targets are spread evenly between two edges, and exponentially in the two cells without end. Two equal edges make a
     cell of one value, an atom.
-
-    Attributes
-    ----------
-    edges : (n_cells - 1,) float64
-        In ascending order.
-    tails : (2,) float64
-        Mean distance of targets beyond the first and the last edge from it.
     """
 
-    edges: FloatArray
-    tails: FloatArray
+    edges: FloatArray  # (n_cells - 1,): in ascending order
+    tails: FloatArray  # (2,): mean distance of targets beyond the first and the last edge from it
 
     def __len__(self) -> int:
         return len(self.edges) + 1

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from everytree.base.arrays import FloatArray
 from everytree.families.base import NativeFamily, hyperparameter
 from everytree.families.cells import Cells, cells_of
-from everytree.families.link import RowData
+from everytree.families.link import AsColumn, Link, RowData
 from everytree.families.prior_search import SPLIT_PRIORS, STRENGTHS, Search, search_for
 from everytree.families.shares import ShareComponents
 from everytree.families.traits import Seen
@@ -53,8 +53,10 @@ class Histogram(NativeFamily):
     """
 
     kernel: ClassVar[str] = "histogram"
-    has_cells: ClassVar[bool] = True
+    is_sharpened_by_power: ClassVar[bool] = True
     grows_standardised: ClassVar[bool] = True
+    is_tried: ClassVar[bool] = True
+    link: ClassVar[Link | None] = AsColumn()
     edges: ArrayLike
     shares: ArrayLike
     strength: ArrayLike = 1.0

@@ -19,21 +19,17 @@ RowData = Mapping[str, NDArray[Any]]
 
 
 class Link(ABC):
-    """Link between centres and targets: with centre c, the mean of a target is the mean of a leaf times exp(sign * c).
+    """Link between centres and targets: with centre c, a target has the mean of a leaf times exp(sign * c)."""
 
-    Attributes
-    ----------
-    sign : int
-        0 where the centre is added to the mean instead.
-    averages_logs : bool
-        Whether trees that average targets see their logarithms.
-    in_exposure : bool
-        Whether leaves see the centre as a factor of the exposure.
-    """
-
-    sign: ClassVar[int] = 0
-    averages_logs: ClassVar[bool] = False
-    in_exposure: ClassVar[bool] = False
+    sign: ClassVar[int] = 0  # 0 where the centre is added to the mean instead
+    averages_logs: ClassVar[bool] = False  # whether trees that average targets see their logarithms
+    in_exposure: ClassVar[bool] = False  # whether leaves see the centre as a factor of the exposure
+    # whether the variance of a target given its leaf's parameters is the mean, as that of Poisson counts is
+    noise_is_mean: ClassVar[bool] = False
+    # Whether distributions are moved by the centre. If not, it is a column of the trees of the leaves and no more.
+    is_moved: ClassVar[bool] = True
+    # family of the forest whose means ensembles mix with boosted centres; that of the targets where it is empty
+    forest_family: ClassVar[str] = ""
 
     @abstractmethod
     def likelihood(self, y: FloatArray, row_data: RowData) -> tuple[str, FloatArray, FloatArray | None]:
@@ -71,11 +67,25 @@ class Added(Link):
         return centre, np.ones(len(centre))
 
 
+class AsColumn(Link):
+    """y is near c; leaves see y itself, in trees that have c as a column."""
+
+    is_moved = False
+    forest_family = "normal"
+
+    def likelihood(self, y: FloatArray, row_data: RowData) -> tuple[str, FloatArray, FloatArray | None]:
+        return "squared", y, None
+
+    def to_leaf(self, y: FloatArray, centre: FloatArray) -> FloatArray:
+        return y
+
+
 class AddedToLogarithm(Link):
     """y = exp(c) times residual."""
 
     sign = 1
     averages_logs = True
+    forest_family = "normal"
 
     def likelihood(self, y: FloatArray, row_data: RowData) -> tuple[str, FloatArray, FloatArray | None]:
         return "squared", np.log(y), None
@@ -86,6 +96,8 @@ class LogRateOfCounts(Link):
 
     sign = 1
     in_exposure = True
+    noise_is_mean = True
+    is_moved = False
 
     def likelihood(self, y: FloatArray, row_data: RowData) -> tuple[str, FloatArray, FloatArray | None]:
         return "rate", y, row_data.get("exposure")
@@ -95,6 +107,12 @@ class LogRateOfCounts(Link):
 
     def row_data_of_leaf(self, row_data: RowData, centre: FloatArray) -> dict[str, NDArray[Any]]:
         return {**row_data, "exposure": row_data.get("exposure", np.ones(len(centre))) * np.exp(centre)}
+
+
+class LogRateOfOverdispersedCounts(LogRateOfCounts):
+    """The same for counts that vary more than their mean."""
+
+    noise_is_mean = False
 
 
 class LogRateOfTimes(Link):

@@ -15,9 +15,7 @@ from everytree.families.base import NativeFamily
 from everytree.families.link import AddedToLogarithm, Link, RowData
 from everytree.families.prior_search import SPLIT_PRIORS, STRENGTHS, Search, search_for, variance_about
 from everytree.families.student import LogStudentMixtures, Students
-from everytree.families.traits import Support
-
-POSITIVE = Support("positive", 0.0, is_open=True)
+from everytree.families.traits import POSITIVE, Support
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +50,7 @@ class LogNormal(NativeFamily):
     never_negative: ClassVar[tuple[int, ...] | None] = (0,)
     grows_standardised: ClassVar[bool] = True
     has_one_noise: ClassVar[bool] = True
+    is_tried: ClassVar[bool] = True
     link: ClassVar[Link | None] = AddedToLogarithm()
     hyperparameters: ClassVar[tuple[str, ...]] = ("mean", "strength", "sigma")
     mean: ArrayLike = 0.0

@@ -36,6 +36,7 @@ class Normal(NativeFamily):
     never_negative: ClassVar[tuple[int, ...] | None] = (0,)
     is_in_browser: ClassVar[bool] = True
     grows_standardised: ClassVar[bool] = True
+    is_tried: ClassVar[bool] = True
     link: ClassVar[Link | None] = Added()
     hyperparameters: ClassVar[tuple[str, ...]] = ("mean", "strength", "shape", "scale")
     mean: ArrayLike = 0.0

@@ -27,27 +27,17 @@ STRENGTHS = tuple(float(f"{digit}e{power}") for power in range(-5, 5) for digit 
 
 @dataclass(frozen=True)
 class Search:
-    """The priors to try.
+    """The priors to try."""
 
-    Attributes
-    ----------
-    make : callable
-        Leaf model from hyperparameters by name.
-    start : mapping
-        Hyperparameters and `split_prior` to start from; those that no stage names stay as they are.
-    stages : sequence of mappings
-        Each stage tries every combination of the values it lists, the others being the best so far.
-    log_prior : callable
-        Log prior of the hyperparameters, in nats; it matters on small tables.
-    ladders : mapping
-        For some of these names, all values they may take, in ascending order. If the best of a stage is the smallest or
-        largest that it lists, the search goes on along the ladder.
-    """
-
-    make: Callable[..., Any]
+    make: Callable[..., Any]  # leaf model from hyperparameters by name
+    # hyperparameters and `split_prior` to start from; those that no stage names stay as they are
     start: Mapping[str, Any]
+    # each stage tries every combination of the values it lists, the others being the best so far
     stages: Sequence[Mapping[str, Sequence[Any]]] = ()
+    # log prior of the hyperparameters, in nats; it matters on small tables
     log_prior: Callable[[Mapping[str, Any]], float] = lambda parameters: 0.0
+    # For some of these names, all values they may take, in ascending order. If the best of a stage is the smallest or
+    # largest that it lists, the search goes on along the ladder.
     ladders: Mapping[str, Sequence[Any]] = field(default_factory=dict)
 
     def family(self, parameters: Mapping[str, Any]) -> Any:

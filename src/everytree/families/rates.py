@@ -54,6 +54,7 @@ class Poisson(_Rate):
     support: ClassVar[Support] = COUNTS
     never_negative: ClassVar[tuple[int, ...] | None] = (0, 2)
     mass: ClassVar[slice | None] = slice(2, 3)
+    is_tried: ClassVar[bool] = True
     link: ClassVar[Link | None] = LogRateOfCounts()
 
     @classmethod

@@ -80,10 +80,7 @@ class StudentComponents:
     def variance(self) -> FloatArray:
         """Infinite up to two degrees of freedom."""
         factor = np.divide(
-            self._freedom,
-            self._freedom - 2.0,
-            out=np.full(self._freedom.shape, np.inf),
-            where=self._freedom > 2.0,
+            self._freedom, self._freedom - 2.0, out=np.full(self._freedom.shape, np.inf), where=self._freedom > 2.0
         )
         return np.asarray(self._scale_squared * factor)
 

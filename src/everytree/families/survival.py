@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from everytree import _kernels
 from everytree.base.arrays import FloatArray, as_column
 from everytree.base.errors import ArgumentError
 from everytree.families.base import NativeFamily, hyperparameter
@@ -61,7 +62,7 @@ class Survival(NativeFamily):
     size_parameter: ClassVar[tuple[str, int, int] | None] = ("lengths", 1, 64)
     support: ClassVar[Support] = TIMES
     is_scored_by_log: ClassVar[bool] = True
-    needs_baseline: ClassVar[bool] = True
+    predicts_curves: ClassVar[bool] = True
     lengths: ArrayLike = (1.0,)
     shape: ArrayLike = 1.0
     time_prior: float = 0.5
@@ -107,9 +108,30 @@ class Survival(NativeFamily):
     ) -> Search:
         """Search `shape`, the number of events that the prior of a factor is worth."""
         del y, weight, row_data
+        return cls.search_with((1.0,), given, split_prior)
+
+    @classmethod
+    def search_with(cls, learnt: ArrayLike, given: Mapping[str, Any], split_prior: Any) -> Search:
+        """The same, with the lengths of the cells."""
         grids = {"shape": (2.0, 4.0, 8.0, 16.0), "split_prior": SPLIT_PRIORS}
         ladders = {"shape": (0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)}
-        return search_for(lambda shape: cls((1.0,), shape), {"shape": 4.0}, given, split_prior, [grids], ladders)
+        return search_for(lambda shape: cls(learnt, shape), {"shape": 4.0}, given, split_prior, [grids], ladders)
+
+    @classmethod
+    def to_grow_on(
+        cls, y: FloatArray, weight: FloatArray | None, row_data: RowData
+    ) -> tuple[FloatArray, FloatArray | None]:
+        """Events less those that the hazard of all rows makes one expect until then (martingale residuals)."""
+        nothing, of_row = np.zeros(len(y)), np.ones(len(y)) if weight is None else weight
+        is_event, entry = 1.0 - row_data.get("censored", nothing), row_data.get("entry", nothing)
+        times, place = np.unique(y, return_inverse=True)
+        ended = np.append(0.0, np.cumsum(np.bincount(place, of_row))[:-1])
+        late = np.bincount(np.searchsorted(times, entry), of_row, len(times) + 1)[: len(times)].cumsum()
+        at_risk = np.where((entry > 0.0).any(), late, of_row.sum()) - ended
+        steps = np.bincount(place, of_row * is_event) / np.maximum(at_risk, 1e-300)
+        hazard = np.append(0.0, np.cumsum(steps))
+        before = hazard[np.searchsorted(times, entry, "right") * (entry > 0.0)]
+        return is_event - (hazard[place + 1] - before), weight
 
     def seen(self, statistics: FloatArray) -> Seen:
         return Seen(statistics[:, : self.size].sum(axis=1), "events")
@@ -125,6 +147,19 @@ class Survival(NativeFamily):
         """Of each interval of cells, in the order of a heap: shape and rate of its factor, and whether it is whole."""
         intervals = self.summarise(statistics)[:, : 3 * self.n_intervals].reshape(len(statistics), -1, 3)
         return {name: intervals[:, :, k] for k, name in enumerate(("shape", "rate", "whole"))}
+
+    def curves(self, statistics: FloatArray, per_cell: int) -> FloatArray:
+        """(n_nodes, n_cells * per_cell) probability to survive evenly spaced points of the cells."""
+        n = len(statistics)
+        return _kernels.survival_curves(
+            size=self.size, per_cell=per_cell, parameters=self.summarise(statistics), start=np.arange(n + 1),
+            nodes=np.arange(n), log_weights=np.zeros(n), log_hazard=np.zeros(n), n_jobs=1,
+        )  # fmt: skip
+
+    def log_factors(self, statistics: FloatArray) -> FloatArray:
+        """(n_nodes, 1) logarithm of the mean of one factor for all cells."""
+        parameters = self.posterior_parameters(statistics)
+        return np.asarray(np.log(parameters["shape"][:, :1] / parameters["rate"][:, :1]))
 
     def sample_parameters(self, nodes: NDArray[np.integer], rng: np.random.Generator) -> FloatArray:
         """(n, n_cells) factor of each cell, and then their lengths."""

@@ -15,26 +15,13 @@ from everytree.base.arrays import FloatArray
 
 @dataclass(frozen=True)
 class Support:
-    """The set of possible targets.
+    """The set of possible targets."""
 
-    Attributes
-    ----------
-    must : str
-        The requirement in words, for errors.
-    lowest : float
-        No target is below it.
-    is_open : bool
-        Whether none is equal to it either.
-    is_whole : bool
-        Whether targets are whole numbers.
-    needs_some_above : bool
-        Whether not all targets of a table may be the lowest one: no rate explains times that are all 0.
-    """
-
-    must: str
-    lowest: float = -math.inf
-    is_open: bool = False
-    is_whole: bool = False
+    must: str  # the requirement in words, for errors
+    lowest: float = -math.inf  # no target is below it
+    is_open: bool = False  # whether none is equal to it either
+    is_whole: bool = False  # whether targets are whole numbers
+    # whether not all targets of a table may be the lowest one: no rate explains times that are all 0
     needs_some_above: bool = False
 
     def holds(self, y: FloatArray) -> NDArray[np.bool_]:
@@ -50,31 +37,19 @@ class Support:
 
 REAL_LINE = Support("a finite number")
 COUNTS = Support("counts from 0 on", 0.0, is_whole=True)
+POSITIVE = Support("positive", 0.0, is_open=True)
 TIMES = Support("times from 0 on", 0.0, needs_some_above=True)
 
 
 @dataclass(frozen=True)
 class RowColumn:
-    """A number that users give for each row besides its target.
-
-    Attributes
-    ----------
-    name : str
-    must : str
-        The requirement in words, for errors.
-    holds : callable
-        Function that says which values are possible.
-    if_absent : str
-        What is assumed if it is not given.
-    opposite : str
-        Name under which 1 minus the number may be given instead; empty where there is none.
-    """
+    """A number that users give for each row besides its target."""
 
     name: str
-    must: str
-    holds: Callable[[FloatArray], NDArray[np.bool_]]
-    if_absent: str
-    opposite: str = ""
+    must: str  # the requirement in words, for errors
+    holds: Callable[[FloatArray], NDArray[np.bool_]]  # function that says which values are possible
+    if_absent: str  # what is assumed if it is not given
+    opposite: str = ""  # name under which 1 minus the number may be given instead; empty where there is none
 
 
 EXPOSURE = RowColumn(
@@ -84,7 +59,11 @@ EXPOSURE = RowColumn(
     "every exposure is taken to be 1",
 )
 CENSORED = RowColumn(
-    "censored", "0 or 1", lambda values: np.isin(values, (0.0, 1.0)), "every target is taken for an event", "event"
+    "censored",
+    "0 or 1 (make it so by a comparison, such as column == 2)",
+    lambda values: np.isin(values, (0.0, 1.0)),
+    "every target is taken for an event",
+    "event",
 )
 
 

@@ -16,14 +16,7 @@ from everytree.files.container import ModelFileError, parse_json, read, to_json,
 from everytree.files.others import read_exact, read_growing, write_exact, write_growing
 from everytree.files.schemas import read_schema, write_schema
 from everytree.files.sections import Reader, Writer
-from everytree.files.trees import (
-    read_forest,
-    read_posteriors,
-    read_trees,
-    write_forest,
-    write_posteriors,
-    write_trees,
-)
+from everytree.files.trees import read_forest, read_posteriors, read_trees, write_forest, write_posteriors, write_trees
 from everytree.posterior.forest import Forest
 from everytree.posterior.growing import GrowingPosterior
 from everytree.posterior.posterior import Posterior
@@ -58,11 +51,7 @@ Layout = Literal["packed", "compressed", "mappable"]
 
 
 def save(
-    model: Any,
-    path: str | os.PathLike[str],
-    *,
-    layout: Layout = "packed",
-    notes: Mapping[str, Any] | None = None,
+    model: Any, path: str | os.PathLike[str], *, layout: Layout = "packed", notes: Mapping[str, Any] | None = None
 ) -> None:
     """Store a model in one file, from which `load` restores it with the same results to the last bit.
 

@@ -144,10 +144,7 @@ def _digest(header: bytes, pieces: list[memoryview]) -> bytes:
 def read(path: str | os.PathLike[str], *, mapped: bool = False) -> Contents:
     """Read arrays and text from a file, and check that it is complete and undamaged.
 
-    Parameters
-    ----------
-    mapped : bool
-        Whether arrays stay in the file until they are used. Changes to them are private.
+    `mapped`: whether arrays stay in the file until they are used. Changes to them are private.
     """
     contents = _contents(path, _bytes_of(path, mapped))
     if "inflated" not in contents.metadata:

@@ -10,8 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
+from everytree.base.checks import is_auto
 from everytree.families.base import NativeFamily
 from everytree.families.registry import NUMBER_FAMILIES
+from everytree.files.conformal import read_conformal, write_conformal
 from everytree.files.families import check_all
 from everytree.files.held_out import (
     read_choice,
@@ -37,8 +39,11 @@ def write_fitted(writer: Writer, model: Any) -> None:
     write_schema(writer.section("schema"), fitted.schema)
     writer.put(has_names=hasattr(model, "feature_names_in_"), row_data=fitted.row_names)
     writer.put(weight_factor=fitted.weight_factor, batches=list(fitted.batches))
+    writer.put(is_out_of_fold=fitted.is_out_of_fold, forgotten=list(fitted.forgotten))
     if fitted.groups is not None:
         writer.put(groups=fitted.groups)
+    if fitted.target_name is not None:
+        writer.put(target_name=fitted.target_name)
     if model.has_classes:
         write_plain(writer, "classes", model.classes_)
     if hasattr(model, "input_mean_"):
@@ -50,6 +55,8 @@ def write_fitted(writer: Writer, model: Any) -> None:
         write_out_of_bag(writer.section("out_of_bag"), fitted.out_of_bag)
     if fitted.helpful is not None:
         write_helpful(writer.section("helpful"), fitted.helpful)
+    if fitted.conformal is not None:
+        write_conformal(writer.section("conformal"), fitted.conformal)
     if fitted.last_time is not None:
         writer.put(last_time=fitted.last_time)
     if fitted.mean_prediction is not None:
@@ -64,7 +71,8 @@ def read_fitted(reader: Reader, model: Any) -> None:
             raise reader.error("has_names", "is true, but the columns have no names")
         model.feature_names_in_ = np.array(schema.input_names, dtype=object)
     row_names = _read_row_names(reader)
-    learnt = read_model(reader, Table(schema, row_names, model.has_classes), model.model_kinds)
+    table = Table(schema, row_names, model.has_classes)
+    learnt = read_model(reader, table, model.model_kinds)
     if model.has_one_tree and len(learnt.parts.averaged) != 1:
         raise reader.error("forest", f"has {len(learnt.parts.averaged)} trees, but a {type(model).__name__} has one")
     choice = read_choice(reader.section("choice"), learnt.family) if "choice" in reader else None
@@ -74,24 +82,29 @@ def read_fitted(reader: Reader, model: Any) -> None:
     if model.has_classes:
         target = replace(target, classes=_read_classes(reader, learnt.family))
     else:
-        _check_numbers(reader, model, learnt.family, row_names)
+        target = replace(target, family=_family_name(reader, model, learnt.family, row_names))
     if "input_mean" in reader:
         mean, scale = _read_inputs(reader, schema, learnt.family)
         target = replace(target, input_mean=mean, input_scale=scale)
-    factor, batches = _read_weight_factor(reader), _read_batches(reader)
+    factor = _read_weight_factor(reader)
+    batches, forgotten = (_read_digests(reader, name) for name in ("batches", "forgotten"))
     oob = read_out_of_bag(reader.section("out_of_bag"), target) if "out_of_bag" in reader.values() else None
-    unseen = read_scores(reader, model.has_classes, are_curves=getattr(learnt.family, "needs_baseline", False))
+    unseen = read_scores(reader, model.has_classes, are_curves=learnt.family.predicts_curves)
     model.fitted_ = Fitted(
         target, schema, learnt, choice, row_names, factor, batches, out_of_bag=oob, unseen=unseen,
         helpful=read_helpful(reader, learnt), groups=reader.value("groups", str) if "groups" in reader else None,
+        target_name=reader.value("target_name", str) if "target_name" in reader else None,
         mean_prediction=_read_mean(reader, learnt), last_time=_read_last_time(reader),
+        conformal=read_conformal(reader, learnt, table, model.model_kinds),
+        is_out_of_fold=_read_is_out_of_fold(reader, schema, learnt), forgotten=forgotten,
     )  # fmt: skip
 
 
-def _check_numbers(reader: Reader, model: Any, family: NativeFamily, row_names: list[str]) -> None:
-    """Check that a regressor's leaves and row data are those of its family."""
-    leaves = NUMBER_FAMILIES.get(model.family) if isinstance(model.family, str) else None
-    if leaves is None or not isinstance(family, leaves):
+def _family_name(reader: Reader, model: Any, family: NativeFamily, row_names: list[str]) -> str:
+    """Name of the leaves' family, which must be that of the regressor, and row data those that go with it."""
+    name = family.name if is_auto(model.family) else model.family
+    leaves = NUMBER_FAMILIES.get(name) if isinstance(name, str) else None
+    if leaves is None or not leaves.makes(family):
         raise reader.error("parameters.family", f"is {model.family!r:.200}, but the leaves are {family}")
     names = [column.name for column in leaves.given_columns]
     optional = [sorted(some) for n in range(len(names) + 1) for some in combinations(names, n)]
@@ -99,6 +112,7 @@ def _check_numbers(reader: Reader, model: Any, family: NativeFamily, row_names: 
         raise reader.error("row_data", f"is {row_names}, which family {model.family!r} does not go with")
     if ("input_mean" in reader) != ("inputs" in leaves.row_data):
         raise reader.error("input_mean", f"is present or absent, contrary to family {model.family!r}")
+    return str(name)
 
 
 def _read_row_names(reader: Reader) -> list[str]:
@@ -117,12 +131,19 @@ def _read_weight_factor(reader: Reader) -> float:
     return factor
 
 
-def _read_batches(reader: Reader) -> list[str]:
-    """Digests of the batches that were counted; files of version 1 have none."""
-    batches = reader.value("batches", list) if "batches" in reader else []
+def _read_digests(reader: Reader, name: str) -> list[str]:
+    """Digests of batches; files of earlier versions have none."""
+    batches = reader.value(name, list) if name in reader else []
     if not all(isinstance(digest, str) and len(digest) == 32 for digest in batches):
-        raise reader.error("batches", f"must be digests of 32 characters, but is {batches!r:.200}")
+        raise reader.error(name, f"must be digests of 32 characters, but is {batches!r:.200}")
     return list(batches)
+
+
+def _read_is_out_of_fold(reader: Reader, schema: Schema, model: Model) -> bool:
+    """Whether rows of fit were counted unlike later ones; in files of earlier versions, where that may be so."""
+    if "is_out_of_fold" in reader:
+        return reader.value("is_out_of_fold", bool)
+    return any(bool(column.pooled) for column in schema.columns) or model.counts_out_of_fold
 
 
 def _read_classes(reader: Reader, family: NativeFamily) -> NDArray[Any]:

@@ -31,12 +31,7 @@ def alone_with(path: str | os.PathLike[str], waiting: Callable[[], object] = lam
     replaced meanwhile, waiting processes notice that and lock the new one. Where the system or the disk has no such
     locks, there is no lock.
 
-    Parameters
-    ----------
-    path : path-like
-        A file that exists.
-    waiting : callable
-        Called once if another process holds the lock.
+    `path`: a file that exists. `waiting`: called once if another process holds the lock.
     """
     number = _locked(path, waiting)
     try:

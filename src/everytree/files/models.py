@@ -21,30 +21,23 @@ from everytree.models.average import AverageModel
 from everytree.models.boosted import BoostedClasses, BoostedNumbers, Chains
 from everytree.models.centres import Centres
 from everytree.models.exact import ExactModel
+from everytree.models.exact_curves import ExactCurves
 from everytree.models.mixed import MixedClasses
 from everytree.models.model import Model
+from everytree.models.offsets import Offset, OffsetOfColumns, OffsetOfTrees
 from everytree.models.survival import Member, SurvivalModel
 from everytree.posterior.forest import Forest
 from everytree.posterior.rows import Rows
 from everytree.survival.baseline import Baseline
 from everytree.survival.curves import Sharpening
-from everytree.survival.offset import Offset
 from everytree.tables.schema import Schema
 
 
 class Table(NamedTuple):
-    """Description of the table, read before its model.
-
-    Attributes
-    ----------
-    schema : Schema
-    row_names : list of str
-        Names of the row data that fit was given.
-    is_classes : bool
-    """
+    """Description of the table, read before its model."""
 
     schema: Schema
-    row_names: list[str]
+    row_names: list[str]  # names of the row data that fit was given
     is_classes: bool
 
 
@@ -161,7 +154,7 @@ def _write_numbers(writer: Writer, model: BoostedNumbers) -> None:
     _write_chains(writer, centres.additive, model.chains)
     if centres.lined is not None:
         _write_lined(writer.section("lined"), centres.lined)
-    writer.put(family=model.family.kernel)
+    writer.put(family=model.family.name)
     write_schema(writer.section("centre"), model.centre_codes)
     write_forest(writer.section("residuals"), model.residuals)
 
@@ -275,16 +268,47 @@ def _read_trees(reader: Reader, schema: Schema) -> AdditiveTrees:
 # ---- survival curves ------------------------------------------------------------------------------------------------
 
 
+def _write_exact_curves(writer: Writer, model: ExactCurves) -> None:
+    _write_baseline(writer, model.baseline)
+    _write_exact(writer, model.exact)
+
+
+def _read_exact_curves(reader: Reader, table: Table) -> ExactCurves:
+    baseline, exact = _read_baseline(reader), _read_exact(reader, table)
+    _check_on_baseline(reader, "posterior", exact.family, baseline)
+    return ExactCurves(exact, baseline)
+
+
+def _write_baseline(writer: Writer, baseline: Baseline) -> None:
+    writer.put_arrays(times=baseline.times, positions=baseline.positions, lengths=baseline.lengths)
+
+
+def _read_baseline(reader: Reader) -> Baseline:
+    times = reader.array("times", np.float64, (None,))
+    positions = reader.array("positions", np.float64, (len(times),))
+    lengths = reader.array("lengths", np.float64, (None,))
+    if len(times) == 0 or not (np.diff(times, prepend=0.0) > 0.0).all() or not np.isfinite(times).all():
+        raise reader.error("times", "must be positive, finite and ascending")
+    if not (np.diff(positions, prepend=0.0) >= 0.0).all() or positions[-1] != len(lengths):
+        raise reader.error("positions", f"must not fall, and end at {len(lengths)}")
+    check_all(reader, "lengths", lengths, np.isfinite(lengths) & (lengths > 0.0), "must be positive and finite")
+    return Baseline(times, positions, lengths)
+
+
+def _check_on_baseline(reader: Reader, name: str, family: Any, baseline: Baseline) -> None:
+    if not isinstance(family, Survival) or not np.array_equal(family.lengths, baseline.lengths):
+        raise reader.error(name, f"has leaves {family}, but the baseline has {len(baseline.lengths)} other cells")
+
+
 def _write_survival(writer: Writer, model: SurvivalModel) -> None:
     writer = writer.section("survival")
     writer.put(n_members=len(model.members), power=float(model.sharpening.power))
     writer.put_arrays(centre=model.sharpening.centre)
     for number, member in enumerate(model.members):
-        own, baseline = writer.section(f"member{number}"), member.baseline
-        own.put_arrays(times=baseline.times, positions=baseline.positions, lengths=baseline.lengths)
+        own = writer.section(f"member{number}")
+        _write_baseline(own, member.baseline)
         if member.offset is not None:
-            own.put_arrays(first=member.offset.first, values=member.offset.values)
-            own.put(centre=float(member.offset.centre))
+            _write_offset(own, member.offset)
         write_forest(own.section("forest"), member.forest)
 
 
@@ -304,24 +328,28 @@ def _read_survival(reader: Reader, table: Table) -> SurvivalModel:
 
 
 def _read_member(reader: Reader, table: Table) -> Member:
-    times = reader.array("times", np.float64, (None,))
-    positions = reader.array("positions", np.float64, (len(times),))
-    lengths = reader.array("lengths", np.float64, (None,))
-    if len(times) == 0 or not (np.diff(times, prepend=0.0) > 0.0).all() or not np.isfinite(times).all():
-        raise reader.error("times", "must be positive, finite and ascending")
-    if not (np.diff(positions, prepend=0.0) >= 0.0).all() or positions[-1] != len(lengths):
-        raise reader.error("positions", f"must not fall, and end at {len(lengths)}")
-    check_all(reader, "lengths", lengths, np.isfinite(lengths) & (lengths > 0.0), "must be positive and finite")
-    offset = _read_offset(reader, table.schema) if "first" in reader else None
+    baseline = _read_baseline(reader)
+    offset = _read_offset(reader, table.schema)
     forest = read_forest(reader.section("forest"))
     if not np.array_equal(forest.n_codes, table.schema.n_codes):
         raise reader.error("forest.n_codes", "are not those of the schema")
-    if not isinstance(forest.family, Survival) or not np.array_equal(forest.family.lengths, lengths):
-        raise reader.error("forest", f"has leaves {forest.family}, but the baseline has {len(lengths)} other cells")
-    return Member(Baseline(times, positions, lengths), offset, forest)
+    _check_on_baseline(reader, "forest", forest.family, baseline)
+    return Member(baseline, offset, forest)
 
 
-def _read_offset(reader: Reader, schema: Schema) -> Offset:
+def _write_offset(writer: Writer, offset: Any) -> None:
+    if offset.chains is not None:
+        _write_chains(writer.section("boosted"), offset.trees, offset.chains)
+        return
+    writer.put_arrays(first=offset.first, values=offset.values)
+    writer.put(centre=float(offset.centre))
+
+
+def _read_offset(reader: Reader, schema: Schema) -> Offset | None:
+    if "boosted" in reader:
+        return OffsetOfTrees(*_read_chains(reader.section("boosted"), schema))
+    if "first" not in reader:
+        return None
     first = reader.array("first", np.int64, (schema.n_features + 1,))
     if not np.array_equal(np.diff(first, prepend=0), np.append(0, schema.n_codes.astype(np.int64) + 1)):
         raise reader.error("first", "does not fit the codes of the schema")
@@ -330,7 +358,7 @@ def _read_offset(reader: Reader, schema: Schema) -> Offset:
     centre = reader.value("centre", float)
     if not np.isfinite(centre):
         raise reader.error("centre", f"must be finite, but is {centre}")
-    return Offset(first, values, centre)
+    return OffsetOfColumns(first, values, centre)
 
 
 MAX_MEMBERS = 16
@@ -341,6 +369,7 @@ KINDS: dict[str, tuple[Callable[[Writer, Any], None], Callable[[Reader, Table], 
     BoostedClasses.kind: (_write_classes, _read_classes),
     BoostedNumbers.kind: (_write_numbers, _read_numbers),
     MixedClasses.kind: (_write_mixed, _read_mixed),
+    ExactCurves.kind: (_write_exact_curves, _read_exact_curves),
     SurvivalModel.kind: (_write_survival, _read_survival),
 }
 """Writer and reader of each kind of model."""

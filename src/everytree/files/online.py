@@ -154,12 +154,7 @@ def _class_weights(reader: Reader, leaves: ClassLists, n: int) -> ClassWeights:
 
 
 def _check_tree_links(
-    reader: Reader,
-    nodes: NDArray[Any],
-    is_free: NDArray[np.bool_],
-    n_trees: int,
-    counts: NDArray[np.int64],
-    width: int,
+    reader: Reader, nodes: NDArray[Any], is_free: NDArray[np.bool_], n_trees: int, counts: NDArray[np.int64], width: int
 ) -> None:
     """Check that every slot is free, or in exactly one place of exactly one tree."""
     n = len(nodes)

@@ -16,11 +16,7 @@ def write_growing(writer: Writer, grow: GrowingPosterior) -> None:
     write_family(writer.section("family"), grow.family)
     with grow.lock:
         writer.put(seed=grow.seed, n_rows=grow.n_rows)
-        writer.put_arrays(
-            n_children=grow.n_children,
-            split_prior=grow.split_prior_of_depth,
-            points=grow.points,
-        )
+        writer.put_arrays(n_children=grow.n_children, split_prior=grow.split_prior_of_depth, points=grow.points)
         write_statistics(writer, grow.point_statistics())
 
 

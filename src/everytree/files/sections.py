@@ -24,10 +24,7 @@ T = TypeVar("T")
 class Writer:
     """A section to be written.
 
-    Attributes
-    ----------
-    is_packed : bool
-        Whether the file is to be small; else arrays are as in memory, so that they can be used where they are.
+    `is_packed`: whether the file is to be small; else arrays are as in memory, so that they can be used where they are.
     """
 
     def __init__(

@@ -18,13 +18,7 @@ from everytree.families.base import NativeFamily
 from everytree.files.families import check_all, read_family, read_statistics, write_family, write_statistics
 from everytree.files.sections import Reader, Writer
 from everytree.posterior.forest import Forest
-from everytree.posterior.packing import (
-    joined_arrays,
-    pack_shapes,
-    slices,
-    terminal_statistics,
-    unpack_shapes,
-)
+from everytree.posterior.packing import joined_arrays, pack_shapes, slices, terminal_statistics, unpack_shapes
 from everytree.posterior.posterior import Posterior
 from everytree.trees.metatree import MetaTree
 

@@ -29,12 +29,7 @@ def first_weights(
 
 
 def code_first_rows(
-    given: GivenRows,
-    target: AnyTarget,
-    y: NDArray[Any],
-    weight: FloatArray | None,
-    schema: Schema,
-    settings: Settings,
+    given: GivenRows, target: AnyTarget, y: NDArray[Any], weight: FloatArray | None, schema: Schema, settings: Settings
 ) -> tuple[AnyTarget, Rows, NDArray[Any]]:
     """Encode the training rows (dropping weight 0) and complete the target with the inputs of leaves.
 

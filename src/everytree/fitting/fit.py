@@ -9,11 +9,16 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
+
+from everytree.base.errors import ArgumentError
+from everytree.conformal.conformal import Conformal
 from everytree.fitting.coding import code_first_rows, first_weights
 from everytree.fitting.fitted import Fitted
 from everytree.fitting.given import GivenRows, Settings
 from everytree.fitting.held_out.scores import NoScores, Scores
 from everytree.fitting.held_out.unseen import scores_of
+from everytree.fitting.structures.family import with_family
 from everytree.fitting.structures.structure import Learnt, Structure
 from everytree.fitting.targets.target import Target
 from everytree.fitting.targets.weights import TotalWeight
@@ -60,12 +65,25 @@ def fit_sample(
     target, y = target.learn(labels, weight)
     schema = structure.schema(given, target, y, weight, settings) if schema is None else schema
     target, rows, later_codes = code_first_rows(given, target, y, weight, schema, settings)
+    target = with_family(target, rows, schema, settings)
     target.warn_about(rows)
     learnt = structure.fit(rows, target, schema, settings)
     fitted = Fitted.of(learnt, target, schema, rows, weight, factor, settings.n_jobs)
     fitted = fitted.with_batch(replace(rows, codes=later_codes))
+    if settings.keeps_left_out:
+        fitted = replace(fitted, conformal=_by_left_out(learnt, settings))
     groups = None if given.groups is None else given.groups_name
-    return replace(fitted, groups=groups), partial(_scored_by, fitted, learnt, rows)
+    is_out_of_fold = not np.array_equal(rows.codes, later_codes) or fitted.model.counts_out_of_fold
+    fitted = replace(fitted, groups=groups, is_out_of_fold=is_out_of_fold, target_name=given.target_name)
+    return fitted, partial(_scored_by, fitted, learnt, rows)
+
+
+def _by_left_out(learnt: Learnt, settings: Settings) -> Conformal:
+    """Intervals and sets by what left rows out."""
+    if learnt.left_out is None:
+        must = f"is 'left_out', but this {settings.owner} leaves no rows out that could be: give a share of the rows"
+        raise ArgumentError("calibration_rows", must)
+    return learnt.left_out()
 
 
 def _scored_by(fitted: Fitted, learnt: Learnt, rows: Rows, forest: Forest) -> Scores | NoScores:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
+from everytree.conformal.conformal import Conformal
 from everytree.fitting.coding import check_same_length
 from everytree.fitting.given import GivenRows, Settings
 from everytree.fitting.held_out.helpful_splits import HelpfulSplits
@@ -30,52 +32,33 @@ MIN_DIGEST_ROWS = 10
 
 @dataclass(frozen=True)
 class Fitted:
-    """The state of a fitted estimator.
-
-    Attributes
-    ----------
-    target : Target
-    schema : Schema
-    model : Model
-    choice : Choice or None
-        None where no priors were chosen.
-    row_names : list of str
-        Names of the row data that fit was given, such as "exposure".
-    weight_factor : float
-        By what weights are multiplied.
-    batches : list of str
-        Digests of the batches that were counted.
-    origin : Origin or None
-        Of the trees; None where they are not known to be of one table.
-    out_of_bag : OutOfBag or None
-        Of the rows of `fit`, where it was asked for.
-    unseen : Scores or NoScores
-        Of rows of `fit` that the trees had not seen.
-    helpful : HelpfulSplits or None
-        Of the tree that pictures show: whether its splits help rows on which they were not chosen.
-    groups : str or None
-        Name of the groups that rows of `fit` came in, empty where they had no name; None without groups.
-    mean_prediction : (n_classes or 1,) float64 or None
-        Of the rows of `fit`, from which explanations start; None where it follows from the trees, or is not known any
-        more since rows were added.
-    last_time : float or None
-        The longest time that was seen, where some were cut short.
-    """
+    """The state of a fitted estimator."""
 
     target: Target
     schema: Schema
     model: Model
-    choice: Choice | None
-    row_names: list[str]
-    weight_factor: float
-    batches: list[str]
-    origin: Origin | None = None
-    out_of_bag: OutOfBag | None = None
-    unseen: Scores | NoScores = GROWN_ON_ALL
+    choice: Choice | None  # None where no priors were chosen
+    row_names: list[str]  # names of the row data that fit was given, such as "exposure"
+    weight_factor: float  # by what weights are multiplied
+    batches: list[str]  # digests of the batches that were counted
+    origin: Origin | None = None  # of the trees; None where they are not known to be of one table
+    out_of_bag: OutOfBag | None = None  # of the rows of `fit`, where it was asked for
+    unseen: Scores | NoScores = GROWN_ON_ALL  # of rows of `fit` that the trees had not seen
+    # of the tree that pictures show: whether its splits help rows on which they were not chosen
     helpful: HelpfulSplits | None = None
+    # name of the groups that rows of `fit` came in, empty where they had no name; None without groups
     groups: str | None = None
+    target_name: str | None = None  # name of the targets of `fit`; None where they had none
+    # (n_classes or 1,): of the rows of `fit`, from which explanations start; None where it follows from the trees, or
+    # is not known any more since rows were added
     mean_prediction: FloatArray | None = None
-    last_time: float | None = None
+    last_time: float | None = None  # the longest time that was seen, where some were cut short
+    # what makes intervals and sets of proved coverage; None where no rows were set aside for it
+    conformal: Conformal | None = None
+    # whether the rows of `fit` were counted by codes or hazards that the targets of other rows gave them, so that they
+    # would not be counted in the same way as later rows
+    is_out_of_fold: bool = False
+    forgotten: Sequence[str] = ()  # digests of batches that were counted and taken back
 
     @classmethod
     def of(
@@ -101,11 +84,28 @@ class Fitted:
     def with_batch(self, rows: Rows) -> Fitted:
         """Add the digest of one more batch that was counted; its rows are coded as those of later batches."""
         digest = rows.batch_digest(MIN_DIGEST_ROWS)
-        return self if digest is None else replace(self, batches=[*self.batches, digest])
+        if digest is None:
+            return self
+        forgotten = [one for one in self.forgotten if one != digest]
+        return replace(self, batches=[*self.batches, digest], forgotten=forgotten)
+
+    def without_batch(self, rows: Rows) -> Fitted:
+        """Note that a batch was taken back, so that it can be counted again, and not be taken back twice."""
+        digest = rows.batch_digest(MIN_DIGEST_ROWS)
+        if digest is None:
+            return self
+        batches = list(self.batches)
+        if digest in batches:
+            batches.remove(digest)
+        return replace(self, batches=batches, forgotten=[*self.forgotten, digest])
 
     def has_counted(self, rows: Rows) -> bool:
         """Whether these rows are one of the batches that were counted, in any order."""
         return rows.batch_digest(MIN_DIGEST_ROWS) in self.batches
+
+    def has_forgotten(self, rows: Rows) -> bool:
+        """Whether these rows are one of the batches that were taken back, and were not counted since."""
+        return rows.batch_digest(MIN_DIGEST_ROWS) in self.forgotten and not self.has_counted(rows)
 
 
 def code_more_rows(given: GivenRows, fitted: Fitted, settings: Settings, only: NDArray[np.bool_] | None = None) -> Rows:

@@ -11,26 +11,15 @@ from numpy.typing import NDArray
 
 
 class GivenRows(NamedTuple):
-    """Rows as a user gives them.
+    """Rows as a user gives them."""
 
-    Attributes
-    ----------
-    X : (n_rows, n_features) table
-    y : (n_rows,) array_like
-    weight : (n_rows,) array_like or None
-    row_data : mapping
-        What the family wants to know of each row; None where it is not given.
-    groups : (n_rows,) array_like or None
-    groups_name : str
-        Of the column of groups; empty where they have none.
-    """
-
-    X: Any
-    y: Any
-    weight: Any = None
-    row_data: Mapping[str, Any] = {}
-    groups: Any = None
-    groups_name: str = ""
+    X: Any  # (n_rows, n_features) table
+    y: Any  # (n_rows,) array_like
+    weight: Any = None  # (n_rows,) array_like
+    row_data: Mapping[str, Any] = {}  # what the family wants to know of each row; None where it is not given
+    groups: Any = None  # (n_rows,) array_like
+    groups_name: str = ""  # of the column of groups; empty where they have none
+    target_name: str | None = None  # of the column of targets; None where they have none
 
     def at(self, rows: NDArray[np.int64]) -> GivenRows:
         """Some of the rows, all but their table."""
@@ -42,22 +31,15 @@ class GivenRows(NamedTuple):
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings of reading tables, common to all structures.
+    """Settings of reading tables, common to all structures."""
 
-    Attributes
-    ----------
-    owner : str
-        The estimator's name, for errors.
-    categorical_features, max_bins, relative_weights, n_jobs, verbose
-        As in the estimators.
-    """
-
-    owner: str
-    categorical_features: Any
+    owner: str  # the estimator's name, for errors
+    categorical_features: Any  # as in the estimators
     max_bins: int
     relative_weights: bool
     n_jobs: int | None
     verbose: int
+    keeps_left_out: bool = False  # what is learnt without some of the rows, for conformal prediction
 
 
 def _at(values: Any, rows: NDArray[np.int64]) -> Any:

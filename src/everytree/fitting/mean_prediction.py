@@ -8,20 +8,16 @@ from everytree.base.arrays import FloatArray
 from everytree.models.model import Model
 from everytree.posterior.rows import Rows
 
-MAX_ROWS = 10_000
-"""Rows that are predicted, drawn at random from more: their mean is within a hundredth of a standard deviation."""
-
 
 def mean_prediction(model: Model, rows: Rows, n_jobs: int | None) -> FloatArray | None:
     """(n_outputs,) mean of the predictions of rows by their weights, of counts in one unit of exposure.
 
-    None where it need not be kept, because it follows from the rows in each node, or nothing is explained by it, or
-    where it is not finite.
+    None where it need not be kept, because it follows from the rows in each node, or where it is not finite.
     """
-    if model.is_sum_of_trees or not model.has_contributions:
+    if model.is_sum_of_trees:
         return None
-    if len(rows) > MAX_ROWS:
-        rows = rows.at(np.sort(np.random.default_rng(0).choice(len(rows), MAX_ROWS, replace=False)))
+    if len(rows) > model.rows_of_mean:  # drawn at random
+        rows = rows.at(np.sort(np.random.default_rng(0).choice(len(rows), model.rows_of_mean, replace=False)))
     weight = np.ones(len(rows)) if rows.weight is None else rows.weight
     weight = weight * rows.row_data.get("exposure", 1.0)
     mean = np.atleast_1d((weight * model.means(rows.codes, n_jobs=n_jobs).T).sum(axis=-1) / weight.sum())

@@ -16,6 +16,7 @@ from everytree.base.errors import ArgumentError
 from everytree.fitting.coding import code_first_rows, first_weights
 from everytree.fitting.fitted import Fitted
 from everytree.fitting.given import GivenRows, Settings
+from everytree.fitting.structures.family import with_family
 from everytree.fitting.structures.grown import GrownStructure, learn_forest
 from everytree.fitting.structures.origin import Origin
 from everytree.fitting.targets.several import MultiTarget
@@ -66,6 +67,7 @@ def fit_outputs(
     grown = structure.grow(rows, several, schema, settings)
     origin, fitted = Origin.of(grown), []
     for own, own_rows in zip(several.each, several.rows_of(grown.rows), strict=True):
+        own = with_family(own, own_rows, schema, settings)
         learnt = learn_forest(replace(grown, rows=own_rows), own, schema, settings)._replace(origin=origin)
         learnt_of = Fitted.of(learnt, own, schema, own_rows, weight, factor, settings.n_jobs)
         fitted.append(learnt_of.with_batch(replace(own_rows, codes=later_codes)))

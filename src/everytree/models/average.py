@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,20 +13,18 @@ from everytree.base.arrays import FloatArray
 from everytree.base.words import number_of, short_number
 from everytree.explaining.contributions import Contributions, complete, log_of, probs_of, safe_log
 from everytree.explaining.tree_sums import Asked, forest_sum
-from everytree.models.model import Parts, Scale, UpdatableModel
+from everytree.models.model import Parts, Scale, UpdatableModel, split_columns
+from everytree.posterior.counts import ForestCounts
 from everytree.posterior.forest import Forest
+from everytree.posterior.influence import predictions_without
 from everytree.posterior.posterior import Posterior
+from everytree.posterior.rows import Rows
 from everytree.predictive.predictive import Predictive
 
 
 @dataclass
 class AverageModel(UpdatableModel):
-    """A forest of posteriors over pruned trees; one tree is a forest too.
-
-    Attributes
-    ----------
-    forest : Forest
-    """
+    """A forest of posteriors over pruned trees; one tree is a forest too."""
 
     forest: Forest
 
@@ -76,8 +74,35 @@ class AverageModel(UpdatableModel):
         self.forest.merge(other.forest)
         return self
 
+    def columns_read(self, n_features: int) -> NDArray[np.bool_]:
+        return split_columns(self.forest.trees, n_features)
+
+    def counts(self) -> ForestCounts:
+        return ForestCounts(self.forest)
+
+    def counted(self, counts: ForestCounts) -> AverageModel:
+        return AverageModel(counts.forest())
+
     def without_rows(self) -> AverageModel:
         return AverageModel(self.forest.without_rows())
+
+    def take_away(self, other: AverageModel) -> AverageModel:
+        self.forest.take_away(other.forest)
+        return self
+
+    def means_without(
+        self,
+        rows: Rows,
+        group: NDArray[np.int64],
+        X: NDArray[Any],
+        row_data: Mapping[str, Any],
+        *,
+        n_jobs: int | None = None,
+    ) -> FloatArray:
+        is_mean_of_trees = self.family.has_classes or self.is_sum_of_trees
+        if row_data or not is_mean_of_trees or not np.isfinite(self.means(X[:1], n_jobs=n_jobs)).all():
+            return super().means_without(rows, group, X, row_data, n_jobs=n_jobs)
+        return predictions_without(self.forest, rows, group, X, n_jobs)
 
     # ---- explanations ---------------------------------------------------------------------------------------------
 
@@ -86,13 +111,13 @@ class AverageModel(UpdatableModel):
 
     @property
     def is_sum_of_trees(self) -> bool:
-        return self.forest.sharpness == 1.0 or not (self.family.has_classes or self.family.has_cells)
+        return self.forest.sharpness == 1.0 or not self.family.is_sharpened_by_power
 
     def contributions(self, asked: Asked, scale: Scale) -> Contributions:
         found = forest_sum(asked, self.forest)
         if scale == "trees" or self.is_sum_of_trees:
             return found
-        if self.family.has_cells:  # the mean of sharpened shares is near that of the trees
+        if not self.family.has_classes:  # the mean of sharpened shares is near that of the trees
             base = found.base if asked.mean is None else asked.mean
             means = self.means(asked.codes, n_jobs=asked.n_jobs)[:, None]
             return complete(found.starting_at(base, self.importances_of_inputs(asked)), means)

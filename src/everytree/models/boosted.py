@@ -15,7 +15,7 @@ from everytree.base.words import number_of, short_number
 from everytree.boosting.chains import class_scores
 from everytree.boosting.lines import LinedTrees
 from everytree.boosting.trees import AdditiveTrees
-from everytree.explaining.contributions import Contributions, exp_of, probs_of, product_of, safe_log
+from everytree.explaining.contributions import Contributions, complete, exp_of, probs_of, product_of, safe_log
 from everytree.explaining.tree_sums import Asked, additive_sum, forest_sum
 from everytree.families.base import NativeFamily
 from everytree.families.categorical import Bernoulli, Categorical
@@ -31,21 +31,11 @@ from everytree.tables.schema import Schema
 
 @dataclass(frozen=True)
 class Chains:
-    """How boosted trees were made.
+    """How boosted trees were made."""
 
-    Attributes
-    ----------
-    gains : (n_features,) float64
-        Expected gain in log evidence by the splits on each column.
-    split_prior : float
-        That was given or chosen.
-    n_steps : list of int
-        Of each chain.
-    """
-
-    gains: FloatArray
-    split_prior: float
-    n_steps: list[int]
+    gains: FloatArray  # (n_features,): expected gain in log evidence by the splits on each column
+    split_prior: float  # that was given or chosen
+    n_steps: list[int]  # of each chain
 
     def facts(self, trees: AdditiveTrees, lined: LinedTrees | None = None) -> Iterator[tuple[str, str]]:
         every = [trees] if lined is None else [trees, lined.trees]
@@ -59,23 +49,13 @@ class Chains:
 
 @dataclass(frozen=True)
 class BoostedClasses(Model):
-    """Probabilities of classes from sums of trees.
+    """Probabilities of classes from sums of trees."""
 
-    Attributes
-    ----------
-    trees : AdditiveTrees
-        One output, the logit of the second class, or one for each of more classes.
-    sharpness : float
-        By which the average of the chains goes farther, or less far, from the frequencies of the classes.
-    chains : Chains
-    n_seen : int
-        Rows that it was fitted to.
-    """
-
-    trees: AdditiveTrees
+    trees: AdditiveTrees  # one output, the logit of the second class, or one for each of more classes
+    # by which the average of the chains goes farther, or less far, from the frequencies of the classes
     sharpness: float
     chains: Chains
-    n_seen: int
+    n_seen: int  # rows that it was fitted to
 
     kind = "boosted classes"
     of_trees = "score"
@@ -138,23 +118,12 @@ class BoostedNumbers(Model):
 
     Boosting predicts the centre of each row: a mean, or the logarithm of one. A forest models the residuals of
     out-of-fold predictions, with the centre as one more column.
-
-    Attributes
-    ----------
-    centres : Centres
-        Of boosted trees, or of these mixed with a forest.
-    link : Link
-    centre_codes : Schema
-        Of the centre as a column.
-    residuals : Forest
-        Of targets about their centres; its last column is the centre.
-    chains : Chains
     """
 
-    centres: Centres
+    centres: Centres  # of boosted trees, or of these mixed with a forest
     link: Link
-    centre_codes: Schema
-    residuals: Forest
+    centre_codes: Schema  # of the centre as a column
+    residuals: Forest  # of targets about their centres; its last column is the centre
     chains: Chains
 
     kind = "boosted numbers"
@@ -189,7 +158,7 @@ class BoostedNumbers(Model):
     def predictive(self, X: NDArray[Any], *, n_jobs: int | None = None, **row_data: Any) -> Predictive:
         centre, codes = self._centres(X, n_jobs)
         dist = self.residuals.predictive(codes, n_jobs=n_jobs, **self.link.row_data_of_leaf(row_data, centre))
-        return dist if self.link.in_exposure else ShiftedPredictive(dist, *self.link.shift_and_scale(centre))
+        return ShiftedPredictive(dist, *self.link.shift_and_scale(centre)) if self.link.is_moved else dist
 
     def _centres(self, X: NDArray[Any], n_jobs: int | None) -> tuple[FloatArray, NDArray[Any]]:
         centre = self.centres.scores(X, n_jobs=n_jobs)[:, 0]
@@ -202,13 +171,18 @@ class BoostedNumbers(Model):
 
     @property
     def is_sum_of_trees(self) -> bool:
-        return not self.link.sign and self.centres.lined is None  # slopes are multiplied by columns
+        # Slopes are multiplied by columns, and of a centre that is a column alone there is no sum.
+        return not self.link.sign and self.link.is_moved and self.centres.lined is None
 
     def contributions(self, asked: Asked, scale: Scale) -> Contributions:
         centre = self.centres.contributions(asked, scale)
         if scale == "trees":
             return centre
         residual = self._of_residuals(asked, centre)
+        if not self.link.is_moved and not self.link.in_exposure:
+            base = residual.base if asked.mean is None else asked.mean
+            means = self.means(asked.codes, n_jobs=asked.n_jobs)[:, None]
+            return complete(residual.starting_at(base, self.importances_of_inputs(asked)), means)
         if not self.link.sign:
             total = residual.plus(centre)
             if asked.mean is None:
@@ -253,7 +227,7 @@ class BoostedNumbers(Model):
         yield from self.chains.facts(self.centres.additive, self.centres.lined)
         if self.centres.forest is not None:
             yield "Weight of boosting", short_number(self.centres.weight, 4)
-        yield "Family", self.family.kernel
+        yield "Family", self.family.name
 
 
 def with_centre(codes: NDArray[Any], centre: FloatArray, centre_codes: Schema) -> NDArray[Any]:

@@ -20,25 +20,13 @@ from everytree.posterior.forest import Forest
 
 @dataclass(frozen=True)
 class Centres:
-    """Model of the centres of numbers, the location about which targets are distributed.
-
-    Attributes
-    ----------
-    additive : AdditiveTrees
-    link : Link
-    forest : Forest or None
-        Of the targets, or of their logarithms.
-    weight : float
-        Of the boosted trees; the forest has the rest.
-    lined : LinedTrees or None
-        Boosted trees whose nodes are lines; their scores add to those of `additive`.
-    """
+    """Model of the centres of numbers, the location about which targets are distributed."""
 
     additive: AdditiveTrees
     link: Link
-    forest: Forest | None = None
-    weight: float = 1.0
-    lined: LinedTrees | None = None
+    forest: Forest | None = None  # of the targets, or of their logarithms
+    weight: float = 1.0  # of the boosted trees; the forest has the rest
+    lined: LinedTrees | None = None  # boosted trees whose nodes are lines; their scores add to those of `additive`
 
     def scores(self, X: NDArray[np.integer], *, n_jobs: int | None = None) -> FloatArray:
         """(n_rows, 1) centre of each row."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from everytree.base.arrays import FloatArray
 from everytree.base.progress import Progress
 from everytree.base.words import short_number
-from everytree.exact.posterior import ExactPosterior
+from everytree.exact.posterior import ExactPosterior, LeafValues
 from everytree.exact.regions import WorkDone, regions_by_depth
 from everytree.explaining.contributions import Contributions
 from everytree.explaining.exact_sums import exact_sum
@@ -31,23 +31,12 @@ from everytree.trees.metatree import MetaTree
 
 @dataclass
 class ExactModel(UpdatableModel):
-    """Every tree and every choice of splits over the codes of a schema.
+    """Every tree and every choice of splits over the codes of a schema."""
 
-    Attributes
-    ----------
-    posterior : ExactPosterior
-        Its codes have one more for missing values where a column had some at fit.
-    has_missing : (n_features,) bool
-    n_codes : (n_features,) int64
-        Codes of the schema; larger ones are unknown.
-    rows : Rows
-        The rows that were fitted: adding rows fits all of them again.
-    """
-
-    posterior: ExactPosterior
-    has_missing: NDArray[np.bool_]
-    n_codes: NDArray[np.int64]
-    rows: Rows
+    posterior: ExactPosterior  # its codes have one more for missing values where a column had some at fit
+    has_missing: NDArray[np.bool_]  # (n_features,)
+    n_codes: NDArray[np.int64]  # (n_features,): codes of the schema; larger ones are unknown
+    rows: Rows  # the rows that were fitted: adding rows fits all of them again
 
     kind = "exact"
 
@@ -65,10 +54,14 @@ class ExactModel(UpdatableModel):
         So all trees are compared on the same rows. `show` says whether progress is shown.
         """
         model = cls(posterior, has_missing, n_codes, rows)
-        is_placed = (model.read(rows.codes) < np.array(posterior.n_codes)).all(axis=1)
-        model.rows = rows if is_placed.all() else rows.at(np.flatnonzero(is_placed))
+        model.rows = model._placed(rows)
         model._run(show)
         return model
+
+    def _placed(self, rows: Rows) -> Rows:
+        """The rows that every tree has branches for."""
+        is_placed = (self.read(rows.codes) < np.array(self.posterior.n_codes)).all(axis=1)
+        return rows if is_placed.all() else rows.at(np.flatnonzero(is_placed))
 
     def _run(self, show: bool) -> None:
         post, rows = self.posterior, self.rows
@@ -136,6 +129,22 @@ class ExactModel(UpdatableModel):
         check_is_other(self, other)
         return self._replace_rows(self.rows.joined(other.rows))
 
+    def forget(
+        self,
+        X: NDArray[Any],
+        y: NDArray[Any],
+        sample_weight: FloatArray | None = None,
+        *,
+        n_jobs: int | None = None,
+        **row_data: Any,
+    ) -> Self:
+        """Take back rows that were fitted: the sum over all splits is made again. If it fails, nothing changes."""
+        del n_jobs
+        return self._replace_rows(self.rows.without(self._placed(Rows(X, y, sample_weight, row_data))))
+
+    def take_away(self, other: ExactModel) -> Self:
+        return self._replace_rows(self.rows.without(other.rows))
+
     def without_rows(self) -> ExactModel:
         return self._with(self.rows.at(np.zeros(0, dtype=np.int64)))
 
@@ -159,9 +168,13 @@ class ExactModel(UpdatableModel):
         return True
 
     def contributions(self, asked: Asked, scale: Scale) -> Contributions:
+        return self.contributions_of(asked)
+
+    def contributions_of(self, asked: Asked, values_of: LeafValues | None = None) -> Contributions:
+        """Contributions to the mean over all trees of a number of a leaf."""
         weight = self.rows.weight if asked.table is None else None
         rows = self.read(self.rows.codes if asked.table is None else asked.table)
-        return exact_sum(asked, self.posterior, self.read(asked.codes), rows, weight)
+        return exact_sum(asked, self.posterior, self.read(asked.codes), rows, weight, values_of)
 
     # ---- parts and words ------------------------------------------------------------------------------------------
 

@@ -15,13 +15,7 @@ from everytree.base.words import short_number
 from everytree.explaining.contributions import LEAST, Contributions, log_of, probs_of, safe_log
 from everytree.explaining.tree_sums import Asked, additive_sum, forest_sum
 from everytree.families.base import NativeFamily
-from everytree.models.boosted import (
-    BoostedClasses,
-    Chains,
-    of_every_class,
-    sentence_of_sum,
-    size_of_mixture,
-)
+from everytree.models.boosted import BoostedClasses, Chains, of_every_class, sentence_of_sum, size_of_mixture
 from everytree.models.centres import mix, no_sum_over_trees
 from everytree.models.model import Model, Parts, Scale
 from everytree.posterior.forest import Forest
@@ -31,22 +25,12 @@ from everytree.predictive.predictive import Predictive
 
 @dataclass(frozen=True)
 class MixedClasses(Model):
-    """Probabilities of classes by a forest and by boosted trees: the weighted mean of their logarithms.
-
-    Attributes
-    ----------
-    forest : Forest
-    boosted : BoostedClasses
-    weight : float
-        Of the boosted trees; the forest has the rest.
-    sharpness : float
-        Power of the mixed probabilities.
-    """
+    """Probabilities of classes by a forest and by boosted trees: the weighted mean of their logarithms."""
 
     forest: Forest
     boosted: BoostedClasses
-    weight: float
-    sharpness: float
+    weight: float  # of the boosted trees; the forest has the rest
+    sharpness: float  # power of the mixed probabilities
 
     kind = "mixed classes"
 

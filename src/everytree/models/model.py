@@ -5,8 +5,9 @@ A model predicts rows of codes. Its users call the methods and attributes below 
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self
 
@@ -21,45 +22,27 @@ from everytree.explaining.contributions import Contributions
 from everytree.explaining.tree_sums import Asked
 from everytree.posterior.forest import Forest
 from everytree.posterior.posterior import Posterior
+from everytree.posterior.rows import Rows
 from everytree.predictive.predictive import Predictive
 from everytree.tables.code_names import CodeWords
 from everytree.tables.schema import Schema
+from everytree.trees.metatree import MetaTree
 
 Scale = Literal["prediction", "trees"]
 
 
 @dataclass(frozen=True)
 class Parts:
-    """Components of a model; one that a model does not have is None.
+    """Components of a model; one that a model does not have is None."""
 
-    Attributes
-    ----------
-    forest : Forest or None
-        Trees whose predictions are averaged.
-    additive : AdditiveTrees or None
-        Trees whose values are added to scores.
-    lined : LinedTrees or None
-        Boosted trees whose nodes are lines; their scores add to those of `additive`.
-    weight : float
-        Of the scores; the forest beside them has the rest.
-    sharpness : float
-        Of the mixture of both.
-    residuals : Forest or None
-        Model of the residuals of out-of-fold predictions; its last column is the centre.
-    centre : Schema or None
-        Of the centre as a column.
-    exact : ExactPosterior or None
-        The sum over every tree and every choice of splits.
-    """
-
-    forest: Forest | None = None
-    additive: AdditiveTrees | None = None
-    weight: float = 1.0
-    sharpness: float = 1.0
-    residuals: Forest | None = None
-    centre: Schema | None = None
-    exact: ExactPosterior | None = None
-    lined: LinedTrees | None = None
+    forest: Forest | None = None  # trees whose predictions are averaged
+    additive: AdditiveTrees | None = None  # trees whose values are added to scores
+    weight: float = 1.0  # of the scores; the forest beside them has the rest
+    sharpness: float = 1.0  # of the mixture of both
+    residuals: Forest | None = None  # model of the residuals of out-of-fold predictions; its last column is the centre
+    centre: Schema | None = None  # of the centre as a column
+    exact: ExactPosterior | None = None  # the sum over every tree and every choice of splits
+    lined: LinedTrees | None = None  # boosted trees whose nodes are lines; their scores add to those of `additive`
 
     @property
     def averaged(self) -> Forest:
@@ -69,21 +52,13 @@ class Parts:
 
 
 class Model(ABC):
-    """A fitted model, which predicts rows of codes.
+    """A fitted model, which predicts rows of codes."""
 
-    Attributes
-    ----------
-    kind : str
-        Its name in files.
-    has_contributions : bool
-        Whether predictions can be divided among the columns.
-    of_trees : str or None
-        Scale of sums over trees, where it is not that of predictions: a "score" of classes, or a "centre".
-    """
-
-    kind: ClassVar[str]
-    has_contributions: ClassVar[bool] = True
+    kind: ClassVar[str]  # its name in files
+    # scale of sums over trees, where it is not that of predictions: a "score" of classes, a "centre", a hazard
     of_trees: ClassVar[str | None] = None
+    # rows by which the mean prediction is known well enough: of 10,000, within a hundredth of a standard deviation
+    rows_of_mean: ClassVar[int] = 10_000
 
     @property
     @abstractmethod
@@ -94,6 +69,11 @@ class Model(ABC):
     def baseline(self) -> Any:
         """The hazard of all rows on which leaves count positions; None where they count targets themselves."""
         return None
+
+    @property
+    def counts_out_of_fold(self) -> bool:
+        """Whether rows of fit were counted by what other rows say of them, so that later rows count differently."""
+        return False
 
     @property
     @abstractmethod
@@ -119,6 +99,12 @@ class Model(ABC):
         if self.family.has_classes:
             return self.probs(X, n_jobs=n_jobs)
         return self.moments(X, n_jobs=n_jobs)[0]
+
+    def means_of(self, X: NDArray[Any], row_data: Mapping[str, Any], *, n_jobs: int | None = None) -> FloatArray:
+        """`means` of rows with their row data."""
+        if row_data:
+            return self.predictive(X, n_jobs=n_jobs, **row_data).mean()
+        return self.means(X, n_jobs=n_jobs)
 
     # ---- explanations ---------------------------------------------------------------------------------------------
 
@@ -199,9 +185,67 @@ class UpdatableModel(Model):
     def without_rows(self) -> Self:
         """Return the same trees and priors without rows."""
 
+    def forget(
+        self,
+        X: NDArray[Any],
+        y: NDArray[Any],
+        sample_weight: FloatArray | None = None,
+        *,
+        n_jobs: int | None = None,
+        **row_data: Any,
+    ) -> Self:
+        """Take back rows that were counted. If it fails, nothing changes."""
+        return self.take_away(self.without_rows().update(X, y, sample_weight, n_jobs=n_jobs, **row_data))
+
+    @abstractmethod
+    def take_away(self, other: Self) -> Self:
+        """Subtract the rows of another model with the same trees and priors. Returns itself."""
+
+    def means_without(
+        self,
+        rows: Rows,
+        group: NDArray[np.int64],
+        X: NDArray[Any],
+        row_data: Mapping[str, Any],
+        *,
+        n_jobs: int | None = None,
+    ) -> FloatArray:
+        """(n_groups, n_rows, n_values) `means` of the rows X without each group of the rows that were counted.
+
+        Groups are numbers from 0 on. Here each group is taken away from a copy.
+        """
+        found = []
+        for number in range(int(group.max(initial=-1)) + 1):
+            some = rows.at(np.flatnonzero(group == number))
+            rest = copy.deepcopy(self).forget(some.codes, some.y, some.weight, n_jobs=n_jobs, **dict(some.row_data))
+            found.append(rest.means_of(X, row_data, n_jobs=n_jobs))
+        return np.array(found).reshape(len(found), len(X), -1)
+
+    def gains_of_rows(self, rows: Rows, orders: Iterable[NDArray[np.int64]]) -> FloatArray:
+        """(n_orders, n_rows) what each row adds to the log evidence after those before it, for some orders of rows."""
+        found = []
+        for order in orders:
+            model, evidence = self.without_rows(), np.zeros(len(rows) + 1)
+            for number, row in enumerate(order):
+                one = rows.at(np.array([row]))
+                model.update(one.codes, one.y, one.weight, **dict[str, Any](one.row_data))
+                evidence[number + 1] = model.log_evidence
+            gains = np.empty(len(rows))
+            gains[order] = np.diff(evidence)
+            found.append(gains)
+        return np.array(found)
+
     @abstractmethod
     def pictured(self) -> Posterior:
         """The prunings of one tree, for pictures: of many, that of the largest evidence; the most probable of all."""
+
+
+def split_columns(trees: Sequence[MetaTree], n_features: int) -> NDArray[np.bool_]:
+    """(n_features,) columns that trees split on."""
+    asked = np.zeros(n_features, dtype=bool)
+    for tree in trees:
+        asked[tree.feature[~tree.is_terminal]] = True
+    return asked
 
 
 def scaled(gains: FloatArray) -> FloatArray:

@@ -18,21 +18,12 @@ MANY_CLASSES = _kernels.MANY_CLASSES
 
 
 class ClassWeights(NamedTuple):
-    """The lists of all nodes, one after another.
+    """The lists of all nodes, one after another."""
 
-    Attributes
-    ----------
-    start : (n_nodes + 1,) int64
-        Start of the list of each node; the last entry is the length of the others.
-    number : int32
-        Classes, in ascending order in each list.
-    weight : float64
-        Weight of the rows of each class.
-    """
-
+    # (n_nodes + 1,): start of the list of each node; the last entry is the length of the others
     start: NDArray[np.int64]
-    number: NDArray[np.int32]
-    weight: FloatArray
+    number: NDArray[np.int32]  # classes, in ascending order in each list
+    weight: FloatArray  # weight of the rows of each class
 
     @classmethod
     def listed(cls, statistics: FloatArray) -> ClassWeights:

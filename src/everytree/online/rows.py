@@ -32,17 +32,10 @@ class Encoded(NamedTuple):
 
 @dataclass(frozen=True)
 class Features:
-    """The features seen so far. Immutable: rows with new features make a new object.
+    """The features seen so far. Immutable: rows with new features make a new object."""
 
-    Attributes
-    ----------
-    index : dict
-        Column of each feature.
-    kinds : (width,) uint8
-        Kind of each column; those beyond the last feature are spare.
-    """
-
-    index: dict[Hashable, int] = field(default_factory=dict)
+    index: dict[Hashable, int] = field(default_factory=dict)  # column of each feature
+    # (width,) uint8: kind of each column; those beyond the last feature are spare
     kinds: NDArray[np.uint8] = field(default_factory=lambda: np.zeros(0, dtype=np.uint8))
 
     def column_of(self, feature: Hashable) -> int:

@@ -27,16 +27,9 @@ ROWS_AT_ONCE = 4096
 class OnlineTrees:
     """Growing trees over the rows of one stream, each averaged over all its prunings.
 
-    Parameters
-    ----------
-    leaves : NativeFamily or ClassLists
-        The leaf model.
-    n_trees, seed, split_prior
-        Number of trees, seed of their splits, and prior probability of finer splits.
-    half_life : float or None
-        Number of rows after which a row counts half.
-    max_nodes : int or None
-        Maximum number of nodes of all trees together.
+    `leaves`: the leaf model. `n_trees`, `seed` and `split_prior`: number of trees, seed of their splits, and prior
+    probability of finer splits. `half_life`: number of rows after which a row counts half. `max_nodes`: maximum number
+    of nodes of all trees together.
     """
 
     def __init__(

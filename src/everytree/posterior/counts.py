@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,17 +22,10 @@ from everytree.trees.metatree import MetaTree
 
 
 class Tally(NamedTuple):
-    """The counted statistics without the trees: small to send where the receiver has the trees.
+    """The counted statistics without the trees: small to send where the receiver has the trees."""
 
-    Attributes
-    ----------
-    statistics : list of (n_nodes, n_statistics) float64
-        One table per tree.
-    n_rows : (n_trees,) int64
-    """
-
-    statistics: list[FloatArray]
-    n_rows: NDArray[np.int64]
+    statistics: list[FloatArray]  # list of (n_nodes, n_statistics) float64: one table per tree
+    n_rows: NDArray[np.int64]  # (n_trees,)
 
     @classmethod
     def of_nothing(cls, trees: Sequence[MetaTree], family: NativeFamily) -> Tally:
@@ -43,14 +36,7 @@ class Tally(NamedTuple):
 def count(trees: Sequence[MetaTree], family: NativeFamily, n_codes: NDArray[Any], rows: Rows, n_jobs: int = 1) -> Tally:
     """Count rows in some trees: the statistics of all nodes, which do not depend on any prior.
 
-    Parameters
-    ----------
-    trees : sequence of MetaTree
-    family : NativeFamily
-    n_codes : (n_features,) int array
-        Known codes; trees leave out rows with other codes in the columns they split on.
-    rows : Rows
-    n_jobs : int
+    `n_codes`, (n_features,) int: known codes; trees leave out rows with other codes in the columns they split on.
     """
     engine, tally = forest_kernel(trees, n_codes), Tally.of_nothing(trees, family)
     _add_rows(engine, family, tally, rows.codes, rows.y, rows.weight, n_jobs, rows.row_data)
@@ -61,13 +47,7 @@ def count(trees: Sequence[MetaTree], family: NativeFamily, n_codes: NDArray[Any]
 def count_placed(tree: MetaTree, family: NativeFamily, ends: NDArray[np.int32], rows: Rows) -> FloatArray:
     """Count rows in one tree whose terminals are known: the statistics of all nodes.
 
-    Parameters
-    ----------
-    tree : MetaTree
-    family : NativeFamily
-    ends : (n_rows,) int32
-        The terminal of each row.
-    rows : Rows
+    `ends`, (n_rows,) int32: the terminal of each row.
     """
     extra = family.pack_rows(rows.row_data, rows.codes) if rows.row_data or family.row_data else None
     statistics = _kernels.placed_statistics(
@@ -76,6 +56,14 @@ def count_placed(tree: MetaTree, family: NativeFamily, ends: NDArray[np.int32], 
     )  # fmt: skip
     assert statistics is not None, "the columns of Rows are those that the kernels read"
     return statistics
+
+
+def recounted(post: Posterior, rows: Rows) -> Posterior:
+    """The posterior of these rows alone, with the tree and the priors of another one. All codes are known to it."""
+    family = post.family
+    assert isinstance(family, NativeFamily), "only built-in families are counted by terminals"
+    statistics = count_placed(post.tree, family, post.tree.route(rows.codes, n_jobs=1), rows)
+    return Posterior.from_counts(post.tree, family, post.split_prior_argument, statistics, len(rows))
 
 
 def _add_rows(
@@ -98,16 +86,27 @@ def _add_rows(
         add(*readable(X, y, sample_weight), extra)
 
 
+class Counts(Protocol):
+    """The rows of any number of batches, as sufficient statistics."""
+
+    @property
+    def n_rows(self) -> NDArray[np.int64]: ...
+    def update(
+        self, X: Any, y: Any, sample_weight: Any = None, *, n_jobs: int | None = None, **row_data: Any
+    ) -> Self: ...
+    def tally(self) -> Tally: ...
+    def add(self, tally: Tally) -> Self: ...
+    def empty(self) -> Self: ...
+    def digest(self) -> str: ...
+
+
 class ForestCounts:
     """The rows of any number of batches, as sufficient statistics of each tree's terminals.
 
     An update costs O(n_rows * depth) per tree and nothing for nodes that no row reaches; evidence and split
     probabilities are computed only by `forest()`. Counts of different rows merge.
 
-    Parameters
-    ----------
-    forest : Forest
-        Supplies trees, leaves and priors, but no rows. With leaves of a built-in family.
+    `forest`: supplies trees, leaves and priors, but no rows. With leaves of a built-in family.
     """
 
     def __init__(self, forest: Forest) -> None:

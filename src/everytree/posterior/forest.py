@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import Any, Self
@@ -228,6 +228,31 @@ class Forest:
                 own.merge(theirs)
         return self
 
+    def forget(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        n_jobs: int | None = None,
+        **row_data: Any,
+    ) -> Self:
+        """Take back rows from every tree, or from none where that fails. Arguments as in `Posterior.forget`."""
+        return self.take_away(self.without_rows().update(X, y, sample_weight, n_jobs=n_jobs, **row_data))
+
+    def take_away(self, other: Forest) -> Self:
+        """Subtract the rows of another forest of the same trees, all of which are in this one."""
+        with self._writing():
+            self.check_counted(other)
+            for own, theirs in zip(self._posteriors, other._posteriors, strict=True):
+                own.take_away(theirs)
+        return self
+
+    def check_counted(self, other: Forest) -> None:
+        """Raise unless all rows of another forest of the same trees can be in this one."""
+        for own, theirs in zip(self._posteriors, other._posteriors, strict=True):
+            own.check_counted(theirs)
+
     def check_mergeable(self, other: Forest) -> None:
         """Raise unless the other has the same trees, priors, weights and sharpness."""
         if not isinstance(other, Forest):
@@ -286,7 +311,7 @@ class Forest:
         if self._has_classes():
             raise TypeError(f"moments() is for families of numbers, not for {type(self.family).__name__}")
         tables, centre = self.node_values()
-        is_powered = self.family.has_cells and self.sharpness != 1.0
+        is_powered = self.family.is_sharpened_by_power and self.sharpness != 1.0
         # Some leaf has an infinite variance, or no mean.
         if is_powered or not all(np.isfinite(table).all() for table in tables):
             dist = self.predictive(X, n_jobs=n_jobs)
@@ -357,18 +382,25 @@ class Forest:
 
 def values_of_nodes(post: Posterior, centre: float) -> FloatArray:
     """Prediction for a row that ends in each node: class probabilities, or mean and mean square about `centre`."""
+
+    def values(statistics: FloatArray) -> FloatArray:
+        components: Any = post.family.predictive(statistics)
+        if hasattr(components, "probs"):
+            return np.asarray(components.probs())
+        away = mean_less(components, centre)
+        return np.stack([away, components.variance() + away**2], axis=1)
+
+    return averaged_over_prunings(post, values)
+
+
+def averaged_over_prunings(post: Posterior, values: Callable[[FloatArray], FloatArray]) -> FloatArray:
+    """Mean over prunings of values (n_nodes, n_values) of statistics, for a row that ends in each node."""
     with post._kernel:
         statistics, leaf, subtree = (post._arrays[name].copy() for name in ("statistics", "leaf", "subtree"))
-    components: Any = post.family.predictive(statistics)
-    if hasattr(components, "probs"):
-        values = components.probs()
-    else:
-        away = mean_less(components, centre)
-        values = np.stack([away, components.variance() + away**2], axis=1)
     log_split, log_stop = log_split_stop(post._split_prior)
     return _kernels.average_over_paths(
         post.tree.kernel, log_split=log_split, log_stop=log_stop, leaf=leaf, subtree=subtree,
-        values=np.ascontiguousarray(values),
+        values=np.ascontiguousarray(values(statistics)),
     )  # fmt: skip
 
 
@@ -408,7 +440,7 @@ def forest_kernel(trees: Sequence[MetaTree], n_codes: NDArray[Any]) -> _kernels.
 
 def _can_be_sharpened(family: Family) -> bool:
     """Whether sharpness is defined; families written in Python do not tell."""
-    return isinstance(family, NativeFamily) and (family.has_classes or family.support.is_real_line)
+    return isinstance(family, NativeFamily) and (family.is_sharpened_by_power or family.support.is_real_line)
 
 
 def _checked_weights(weights: ArrayLike | None, n_trees: int) -> FloatArray:

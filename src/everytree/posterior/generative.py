@@ -18,19 +18,11 @@ from everytree.trees.questions import TreeDistribution
 
 
 class Draw(NamedTuple):
-    """One draw from a `GenerativeModel`.
-
-    Attributes
-    ----------
-    tree : PrunedTree
-    theta : array
-        Parameters of the leaves, in the order of `tree.leaves`.
-    y : (n_rows,) array
-    """
+    """One draw from a `GenerativeModel`."""
 
     tree: PrunedTree
-    theta: FloatArray
-    y: NDArray[Any]
+    theta: FloatArray  # parameters of the leaves, in the order of `tree.leaves`
+    y: NDArray[Any]  # (n_rows,) array
 
 
 class GenerativeModel:

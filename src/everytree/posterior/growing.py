@@ -7,6 +7,7 @@ rows have separated are stored.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
@@ -18,10 +19,14 @@ from everytree.base.arrays import LARGEST_CODE, FloatArray, as_codes, as_table, 
 from everytree.base.checks import whole_number
 from everytree.families.base import Family, NativeFamily
 from everytree.posterior.checks import check_is_other
+from everytree.posterior.posterior import Posterior
 from everytree.posterior.split_prior import SplitPriorLike, log_split_stop, split_prior_of_depths
+from everytree.predictive.leaving_out import leave_one_out
 from everytree.predictive.paths import PathPredictive, Paths
 from everytree.predictive.predictive import Predictive
-from everytree.trees.metatree import read_only, whole_numbers
+from everytree.trees.metatree import MetaTree, read_only, whole_numbers
+from everytree.trees.pruned import PrunedTree
+from everytree.trees.questions import RankedTree
 
 ROWS_AT_ONCE = 1 << 14
 """Number of rows for which memory is allocated at a time: a new point needs at most two nodes."""
@@ -241,6 +246,51 @@ class GrowingPosterior:
         feature = _kernels.feature_after(self._features, self.seed, path)
         return None if feature < 0 else int(feature)
 
+    # ---- questions about the tree ---------------------------------------------------------------------------------
+
+    def expanded(self) -> Posterior:
+        """The tree as far as rows have separated, as the posterior over the prunings of a `MetaTree`.
+
+        Nodes whose rows are all equal are its terminals: below them the posterior is the prior, so that the evidence
+        and the split probabilities above are those of the whole tree. It also has the nodes between two separations,
+        which are not stored here; its size is proportional to the distinct rows times the depth.
+        """
+        with self.lock:
+            points, statistics, n_rows = self.points, self.point_statistics(), self._n_rows
+        feature, first_child, n_children = [], [], []
+        waiting: deque[tuple[tuple[int, ...], NDArray[np.int64]]] = deque([((), np.arange(len(points)))])
+        sums, n_nodes = [], 1
+        while waiting:  # level by level
+            path, own = waiting.popleft()
+            asked = self.feature_at(path) if len(own) > 1 else None
+            n = 0 if asked is None else int(self.n_children[asked])
+            waiting.extend(((*path, code), own[points[own, asked] == code]) for code in range(n))
+            feature.append(-1 if asked is None else asked)
+            first_child.append(-1 if asked is None else n_nodes)
+            n_children.append(n)
+            sums.append(statistics[own].sum(axis=0))
+            n_nodes += n
+        tree = MetaTree.from_arrays(feature, first_child, n_children, n_features=len(self.n_children))
+        split_prior = np.where(tree.is_terminal, 0.0, self.split_prior_of_depth[tree.depth])
+        return Posterior.from_statistics(tree, self.family, split_prior, np.array(sums), n_rows)
+
+    @property
+    def split_prob(self) -> FloatArray:
+        """(n_nodes,) posterior split probabilities of the nodes of `expanded()`."""
+        return self.expanded().split_prob
+
+    def map_tree(self) -> PrunedTree:
+        """The most probable pruned tree of those of `expanded()`; in a tie, the smaller one."""
+        return self.expanded().map_tree()
+
+    def top_trees(self, k: int) -> list[RankedTree]:
+        """The k most probable pruned trees of `expanded()` with their log probabilities, best first."""
+        return self.expanded().top_trees(k)
+
+    def to_text(self, **options: Any) -> str:
+        """The top of the tree drawn with characters; options as in `everytree.view.text.tree_text`."""
+        return self.expanded().to_text(**options)
+
     def predictive(self, X: ArrayLike, **row_data: Any) -> Predictive:
         """One predictive distribution for each row, exact for any new row.
 
@@ -248,6 +298,20 @@ class GrowingPosterior:
         the node's predictive with weight 1 - g_1 ... g_j and the prior predictive with the rest.
         """
         columns = self.family.row_columns(row_data, len(as_table(X)))
+        statistics, paths = self._paths(X)
+        return PathPredictive(self.family, self.family.summarise(statistics), paths, columns)
+
+    def loo_log_prob(self, X: ArrayLike, y: ArrayLike, **row_data: Any) -> FloatArray:
+        """(n_rows,) log p(y_i | all other rows), for rows of weight 1 that are in this posterior.
+
+        Closed form, as in `Posterior.loo_log_prob`: nothing grows again.
+        """
+        columns = self.family.row_columns(row_data, len(as_table(X)))
+        statistics, paths = self._paths(X)
+        return leave_one_out(self.family, statistics, paths, y, columns)
+
+    def _paths(self, X: ArrayLike) -> tuple[FloatArray, Paths]:
+        """Statistics of the nodes that may be the leaves of rows, and for each row which they are."""
         with self.lock:
             shares = self._kernel.shares(X)
             if shares is None:
@@ -258,8 +322,7 @@ class GrowingPosterior:
             nothing = np.zeros((1, self.family.n_statistics))  # node -1 is the prior: the last row
             statistics = np.concatenate([self._arrays["statistics"][: self.n_nodes], nothing])[on_paths]
         of_row = np.arange(len(start) - 1, dtype=np.int32)
-        summary = self.family.summarise(statistics)
-        return PathPredictive(self.family, summary, Paths(start, entries, log_weights, of_row), columns)
+        return statistics, Paths(start, entries, log_weights, of_row)
 
     # ---- copies and files -----------------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from everytree import _kernels
 from everytree.base.arrays import FloatArray, readable
 from everytree.base.checks import resolve_n_jobs
+from everytree.base.errors import ArgumentError
 from everytree.families.base import Family, NativeFamily
 from everytree.posterior.checks import check_is_other, check_model
 from everytree.posterior.python_kernel import PythonKernel
@@ -209,6 +210,46 @@ class Posterior(TreeQuestions):
             self._kernel.merge(statistics)
             self._arrays["n_rows"] += n_rows
         return self
+
+    def forget(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        n_jobs: int | None = None,
+        **row_data: Any,
+    ) -> Self:
+        """Take back rows that were counted; the posterior is then as if it had never seen them. Returns itself.
+
+        Rows of which a leaf has fewer than they would take away are refused, and nothing changes. Other rows than those
+        that were counted cannot be told from them by sums alone, if enough such rows are in their leaves.
+
+        Parameters
+        ----------
+        X, y, sample_weight, **row_data
+            As they were given to `update`, in any order and any batches.
+        n_jobs : int, optional
+        """
+        rows = Posterior(self.tree, self.family, self.split_prior_argument)
+        return self.take_away(rows.update(X, y, sample_weight, n_jobs=n_jobs, **row_data))
+
+    def take_away(self, other: Posterior) -> Self:
+        """Subtract the rows of another posterior over the same meta-tree, all of which are in this one."""
+        with self._kernel.writing:
+            self.check_counted(other)
+            self._kernel.take_away(other._arrays["statistics"])
+            self._arrays["n_rows"] -= other.n_rows
+        return self
+
+    def check_counted(self, other: Posterior) -> None:
+        """Raise unless all rows of another posterior over the same meta-tree can be in this one."""
+        if not isinstance(self.family, NativeFamily):
+            raise TypeError(f"rows are taken back from built-in families, not from {type(self.family).__name__}")
+        node = self._kernel.lacking(other._arrays["statistics"])
+        if node >= 0 or other.n_rows > self.n_rows:
+            where = f"node {node} has less than they would take away" if node >= 0 else f"it has {self.n_rows} rows"
+            raise ArgumentError("X", f"and y have rows that were never counted: {where}; nothing was changed")
 
     def check_mergeable(self, other: Posterior) -> None:
         """Raise unless the other is over the same meta-tree with the same priors."""

@@ -11,28 +11,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
+from everytree.base.errors import ArgumentError
 from everytree.tables.repeats import row_hashes
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Coded rows.
+    """Coded rows."""
 
-    Attributes
-    ----------
-    codes : (n_rows, n_features) uint8 or uint16
-    y : (n_rows,)
-    weight : (n_rows,) float64 or None
-    row_data : mapping
-        Row data of the family, one entry per row.
-    group : (n_rows,) int64 or None
-        Numbers from 0 on, equal for rows that belong together; None where each row is its own group.
-    """
-
-    codes: NDArray[Any]
-    y: NDArray[Any]
-    weight: FloatArray | None = None
+    codes: NDArray[Any]  # (n_rows, n_features) uint8 or uint16
+    y: NDArray[Any]  # (n_rows,)
+    weight: FloatArray | None = None  # (n_rows,)
+    # row data of the family, one entry per row
     row_data: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    # (n_rows,): numbers from 0 on, equal for rows that belong together; None where each row is its own group
     group: NDArray[np.int64] | None = None
 
     def __len__(self) -> int:
@@ -57,6 +49,27 @@ class Rows:
             weight,
             {name: np.concatenate([self.row_data[name], other.row_data[name]]) for name in self.row_data},
         )
+
+    def without(self, other: Rows) -> Rows:
+        """Return these rows without others, each of which must be among them as often; equal in all that they have."""
+        mine, theirs = self._contents(), other._contents()
+        _, number = np.unique(np.concatenate([mine, theirs]), axis=0, return_inverse=True)
+        own, gone = np.split(number.reshape(-1), [len(mine)])
+        n_gone = np.bincount(gone, minlength=number.max(initial=-1) + 1)
+        order = np.argsort(own, kind="stable")
+        first = np.searchsorted(own[order], own[order])  # of its equals
+        is_gone = np.arange(len(own)) - first < n_gone[own[order]]
+        if is_gone.sum() < len(gone):
+            row = int(np.argmax(n_gone[gone] > np.bincount(own, minlength=len(n_gone))[gone]))
+            raise ArgumentError("X", "and y have rows that were never counted; nothing was changed", row=row)
+        return self.at(np.sort(order[~is_gone]))
+
+    def _contents(self) -> FloatArray:
+        """(n_rows, n) all that is known of each row."""
+        weight = np.ones(len(self)) if self.weight is None else self.weight
+        columns = (self.y, weight, *(self.row_data[name] for name in sorted(self.row_data)))
+        table = [np.asarray(column, dtype=np.float64).reshape(len(self), -1) for column in (self.codes, *columns)]
+        return np.concatenate(table, axis=1) + 0.0
 
     def batch_digest(self, min_rows: int) -> str | None:
         """Hash that identifies the rows with weight in any order; None for fewer than `min_rows` different ones.

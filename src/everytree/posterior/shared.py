@@ -20,17 +20,10 @@ from everytree.trees.metatree import MetaTree
 
 @dataclass(frozen=True)
 class SharedUpdate:
-    """The work that `update_all` did.
+    """The work that `update_all` did."""
 
-    Attributes
-    ----------
-    nodes_touched : int
-        Nodes that some row reached, over all meta-trees.
-    nodes_evaluated : int
-        Number of these nodes that were evaluated; the others share the result of a node with the same conditions.
-    """
-
-    nodes_touched: int
+    nodes_touched: int  # nodes that some row reached, over all meta-trees
+    # number of these nodes that were evaluated; the others share the result of a node with the same conditions
     nodes_evaluated: int
 
 

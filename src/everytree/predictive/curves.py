@@ -55,6 +55,12 @@ class CurvePredictive(Predictive):
         other._logs = self._logs[rows]
         return other
 
+    def _sorted_by(self, sort: Callable[[FloatArray], FloatArray]) -> Predictive:
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other._logs = sort(self._logs)
+        return other
+
     # ---- curves -----------------------------------------------------------------------------------------------------
 
     def _log_sf(self, grid: FloatArray) -> FloatArray:

@@ -27,6 +27,7 @@ def shortest_interval(mixture: Mixture, coverage: float) -> FloatArray:
         return np.empty((0, 2))
     if mixture.as_one is not None:
         return np.asarray(mixture.as_one.shortest(coverage))
+    mixture = mixture.apart
     return _shortest_of_counts(mixture, coverage) if mixture.is_discrete else _shortest_of_reals(mixture, coverage)
 
 

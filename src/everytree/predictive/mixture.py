@@ -30,27 +30,15 @@ FAR = 1e12
 
 @dataclass(frozen=True)
 class Mixture:
-    """Units with weighted components.
+    """Units with weighted components."""
 
-    Attributes
-    ----------
-    components : Components
-        One distribution for each entry.
-    log_weights : (n_entries,) float64
-        The weights sum to 1 over each unit; in logs, since a very improbable node may be the only one to explain a
-        target.
-    starts : (n_units,) int64
-        Start of each unit's entries.
-    is_discrete : bool
-    pick : callable
-        Function that returns the mixture of some units, with repetitions.
-    """
-
-    components: Any
+    components: Any  # one distribution for each entry
+    # (n_entries,): the weights sum to 1 over each unit; in logs, since a very improbable node may be the only one to
+    # explain a target
     log_weights: FloatArray
-    starts: NDArray[np.int64]
+    starts: NDArray[np.int64]  # (n_units,): start of each unit's entries
     is_discrete: bool
-    pick: Callable[[NDArray[np.int64]], Mixture]
+    pick: Callable[[NDArray[np.int64]], Mixture]  # function that returns the mixture of some units, with repetitions
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -78,6 +66,17 @@ class Mixture:
     def as_one(self) -> Any:
         """The distribution of each unit, where mixtures of components are of the same kind; else None."""
         return self.components.mixed(self.average) if hasattr(self.components, "mixed") else None
+
+    @cached_property
+    def apart(self) -> Mixture:
+        """The same mixture of the parts of its components, where these are mixtures themselves."""
+        if not hasattr(self.components, "apart"):
+            return self
+        parts, log_weights, n = self.components.apart()
+        return Mixture(
+            parts, np.repeat(self.log_weights, n) + log_weights, self.starts * n, self.is_discrete,
+            lambda some: self.pick(some).apart,
+        )  # fmt: skip
 
     def spread(self, values: NDArray[Any]) -> NDArray[Any]:
         """Repeat the number of each unit for its components."""
@@ -127,6 +126,8 @@ class Mixture:
         """The smallest y with cdf(y) >= p."""
         if self.as_one is not None:
             return np.asarray(self.as_one.quantile(p))
+        if self.apart is not self:
+            return self.apart.quantile(p)
         return self._discrete_quantile(p) if self.is_discrete else self._continuous_quantile(p)
 
     def _continuous_quantile(self, p: FloatArray) -> FloatArray:
@@ -176,6 +177,8 @@ class Mixture:
         """
         if self.as_one is not None:
             return np.asarray(self.as_one.crps(y))
+        if self.apart is not self:
+            return self.apart.crps(y)
         has_score = (self._tail_index() > 0.5) & np.isfinite(y)
         asked = np.flatnonzero(has_score)
         out = np.where(np.isnan(y), np.nan, np.inf)
@@ -375,9 +378,12 @@ def bracketed_root(
     """Find the zero of an increasing function of each unit, between `low` and `high`.
 
     Regula falsi with the weight of a stale end halved (Illinois), and a bisection wherever that has not halved the
-    bracket in three steps: never slower than bisection by more than that, and usually done in ten.
+    bracket in three steps: never slower than bisection by more than that, and usually done in ten. The lower end where
+    the function is not negative there.
     """
-    f_low, f_high = excess(low), excess(high)
+    f_low = excess(low)
+    high = np.where(f_low >= 0.0, low, high)
+    f_high = excess(high)
     nearer_low = np.abs(f_low) <= np.abs(f_high)
     root, residual = np.where(nearer_low, low, high), np.where(nearer_low, np.abs(f_low), np.abs(f_high))
     width = high - low

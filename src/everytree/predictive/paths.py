@@ -19,6 +19,7 @@ from everytree.base.arrays import FloatArray
 from everytree.families.base import Family
 from everytree.families.categorical import Bernoulli, Categorical
 from everytree.predictive.mixture import Mixture
+from everytree.predictive.moved import ShiftedPredictive
 from everytree.predictive.predictive import Predictive
 
 ENTRIES_AT_ONCE = 1 << 18
@@ -27,23 +28,12 @@ ENTRIES_AT_ONCE = 1 << 18
 
 @dataclass(frozen=True)
 class Paths:
-    """Nodes and weights, path by path, and the path of each row.
+    """Nodes and weights, path by path, and the path of each row."""
 
-    Attributes
-    ----------
-    start : (n_paths + 1,) int64
-        Path p owns entries start[p] .. start[p + 1] of the two arrays below.
-    nodes : (n_entries,) int64
-        Rows of the summary of nodes that belongs to the paths.
-    log_weights : (n_entries,) float64
-        The weights sum to 1 over each path.
-    of_row : (n_rows,) int32
-    """
-
-    start: NDArray[np.int64]
-    nodes: NDArray[np.int64]
-    log_weights: FloatArray
-    of_row: NDArray[np.int32]
+    start: NDArray[np.int64]  # (n_paths + 1,): Path p owns entries start[p] .. start[p + 1] of the two arrays below.
+    nodes: NDArray[np.int64]  # (n_entries,): rows of the summary of nodes that belongs to the paths
+    log_weights: FloatArray  # (n_entries,): the weights sum to 1 over each path
+    of_row: NDArray[np.int32]  # (n_rows,) int32
 
     def __len__(self) -> int:
         return len(self.start) - 1
@@ -89,13 +79,17 @@ class PathPredictive(Predictive):
         row_data = {name: values[rows] for name, values in self._row_data.items()}
         return type(self)(self._family, self._summary, self._paths.at_rows(rows), row_data)
 
-    @property
-    def has_cells(self) -> bool:
-        """Whether distributions are shares of cells."""
-        return self._family.has_cells
+    def sharpened(self, sharpness: float) -> Predictive:
+        """The distributions of numbers narrowed: their shares raised to this power, or divided by it about the mean."""
+        if self._family.is_sharpened_by_power:
+            return self.powered(sharpness)
+        if sharpness == 1.0:
+            return self
+        mean = self.mean()
+        return ShiftedPredictive(self, mean * (1.0 - 1.0 / sharpness), np.full(len(mean), 1.0 / sharpness))
 
     def powered(self, power: float) -> PathPredictive:
-        """One distribution for each row, the mixture with its shares raised to a power; for families with cells."""
+        """One distribution for each row, the mixture with its shares of cells raised to a power."""
         shares = self._per_row(lambda mixture: np.asarray(mixture.as_one.powered(power).shares))
         return path_of_each(self._family, np.column_stack([shares, np.zeros(len(shares))]))
 

@@ -29,29 +29,15 @@ NEGLIGIBLE = 1e-13
 
 @dataclass(frozen=True)
 class Pool:
-    """All nodes of all trees in one list, copied at one moment.
-
-    Attributes
-    ----------
-    family : Family
-    summary : (n_nodes, ...) float64
-        Quantities that the predictive of each node needs.
-    first : (n_trees,) int64
-        Start of each tree's nodes.
-    parent : (n_nodes,) int32
-        Index in the list, -1 at roots.
-    log_reached, log_stop : (n_nodes,) float64
-        Log probability that a node is in the tree, and that it is then a leaf.
-    log_weights : (n_trees,) float64
-    """
+    """All nodes of all trees in one list, copied at one moment."""
 
     family: Family
-    summary: FloatArray
-    first: NDArray[np.int64]
-    parent: NDArray[np.int32]
-    log_reached: FloatArray
+    summary: FloatArray  # (n_nodes, ...): quantities that the predictive of each node needs
+    first: NDArray[np.int64]  # (n_trees,): start of each tree's nodes
+    parent: NDArray[np.int32]  # (n_nodes,) int32: index in the list, -1 at roots
+    log_reached: FloatArray  # (n_nodes,): log probability that a node is in the tree, and that it is then a leaf
     log_stop: FloatArray
-    log_weights: FloatArray
+    log_weights: FloatArray  # (n_trees,)
     rows_at_once: int = 1024
 
     def __getstate__(self) -> dict[str, Any]:
@@ -181,7 +167,7 @@ class PooledPredictive(Predictive):
         self._pool = pool
         self._ends = ends
         self._n_jobs = n_jobs
-        has_power = pool.family.has_classes or pool.family.has_cells
+        has_power = pool.family.is_sharpened_by_power
         self._power = sharpness if has_power else 1.0  # exponent of the shares of classes or cells
         self._sharpness = 1.0 if has_power else sharpness
         self._mean: FloatArray | None = None
@@ -280,9 +266,10 @@ class PooledPredictive(Predictive):
         rows = self._pool.predictive(self._ends[block], row_data)
         if not sharp:
             return rows
-        if self._pool.family.has_cells:
+        family = self._pool.family
+        if family.is_sharpened_by_power and not family.has_classes:
             return rows.powered(self._power)
-        return rows if self._power == 1.0 else path_of_each(self._pool.family, sharpened(rows.probs(), self._power))
+        return rows if self._power == 1.0 else path_of_each(family, sharpened(rows.probs(), self._power))
 
 
 def _columns(grid: FloatArray, rows: slice | NDArray[np.int64]) -> FloatArray:

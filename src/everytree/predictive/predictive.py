@@ -30,21 +30,11 @@ ROWS_SHOWN = 3
 
 
 class VarianceParts(NamedTuple):
-    """The variance of each row's target by source.
+    """The variance of each row's target by source."""
 
-    Attributes
-    ----------
-    noise : (n_rows,) array
-        Variance that remains if the tree and the parameters of its leaves are known.
-    parameters : (n_rows,) array
-        Variance added by unknown parameters.
-    trees : (n_rows,) array
-        Variance added by the unknown tree.
-    """
-
-    noise: FloatArray
-    parameters: FloatArray
-    trees: FloatArray
+    noise: FloatArray  # (n_rows,) array: variance that remains if the tree and the parameters of its leaves are known
+    parameters: FloatArray  # (n_rows,) array: variance added by unknown parameters
+    trees: FloatArray  # (n_rows,) array: variance added by the unknown tree
 
 
 class Predictive(ABC):
@@ -116,6 +106,11 @@ class Predictive(ABC):
     @abstractmethod
     def _draws(self, n_draws: int, rng: np.random.Generator) -> FloatArray:
         """(n_rows, n_draws) draws from the mixtures."""
+
+    def _sorted_by(self, sort: Callable[[FloatArray], FloatArray]) -> Predictive | None:
+        """Return distributions of the same kind whose tails are sorted, for kinds that stay the same; else None."""
+        del sort
+        return None
 
     # ---- replaced by subclasses that have a faster way -------------------------------------------------------------
 

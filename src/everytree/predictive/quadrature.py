@@ -32,21 +32,12 @@ MIN_RUN = 16
 
 
 class Panels(NamedTuple):
-    """Intervals of the functions to integrate.
+    """Intervals of the functions to integrate."""
 
-    Attributes
-    ----------
-    function : (n,) int64
-        The function of each panel.
-    left, width : (n,) float64
-    is_outermost : (n,) bool
-        Whether the panel may be followed by another one.
-    """
-
-    function: RowArray
-    left: FloatArray
+    function: RowArray  # (n,) int64: the function of each panel
+    left: FloatArray  # (n,)
     width: FloatArray
-    is_outermost: NDArray[np.bool_]
+    is_outermost: NDArray[np.bool_]  # (n,): whether the panel may be followed by another one
 
     def at(self, which: NDArray[Any]) -> Panels:
         return Panels(self.function[which], self.left[which], self.width[which], self.is_outermost[which])
@@ -73,20 +64,12 @@ class Nodes(NamedTuple):
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule to integrate, or sum, over a panel.
+    """A rule to integrate, or sum, over a panel."""
 
-    Attributes
-    ----------
-    nodes : callable
-        Nodes of panels from their left ends and widths; the last node is the right end.
-    growth : float
-        Ratio of the width of the next panel to that of the outermost.
-    remainder : callable
-        A bound of the remainder beyond the right end, from that end and the value there.
-    """
-
+    # nodes of panels from their left ends and widths; the last node is the right end
     nodes: Callable[[FloatArray, FloatArray], Nodes]
-    growth: float
+    growth: float  # ratio of the width of the next panel to that of the outermost
+    # a bound of the remainder beyond the right end, from that end and the value there
     remainder: Callable[[FloatArray, FloatArray], FloatArray]
 
 

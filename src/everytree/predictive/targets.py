@@ -12,18 +12,10 @@ from everytree.base.arrays import FloatArray, as_numbers
 
 
 class Targets(NamedTuple):
-    """Targets, and the shape of the results.
+    """Targets, and the shape of the results."""
 
-    Attributes
-    ----------
-    grid : (n_points, n_rows) or (n_points, 1) float64
-        (n_points, 1) where the points are the same for all rows.
-    shape : tuple of int
-        Shape of the targets broadcast against (n_rows,); it has n_points * n_rows entries.
-    """
-
-    grid: FloatArray
-    shape: tuple[int, ...]
+    grid: FloatArray  # (n_points, n_rows) or (n_points, 1): (n_points, 1) where the points are the same for all rows
+    shape: tuple[int, ...]  # shape of the targets broadcast against (n_rows,); it has n_points * n_rows entries
 
 
 def read_targets(y: ArrayLike, n_rows: int) -> Targets:

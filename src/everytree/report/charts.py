@@ -18,35 +18,25 @@ UNITS = ((1e12, 1.0, ""), (1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k"))
 
 WIDTH, HEIGHT, LEFT, BOTTOM, MARGIN = 330.0, 270.0, 46.0, 40.0, 10.0
 
+N_BINS = 12
+"""Bars of a histogram below a curve."""
+
 LETTER, MAX_LETTERS, GAP = 7.4, 14, 8.0
 """Width of a letter of a wide font, letters of a label at most, and space between two labels."""
 
 
 @dataclass(frozen=True)
 class Series:
-    """A line of a chart.
+    """A line of a chart."""
 
-    Attributes
-    ----------
-    label, kind : str
-        Its name, and its class in the style sheet: "ours" or "plain".
-    x, y : (n_points,) float64
-    dots : bool
-        Whether points are marked.
-    low, high : (n_points,) float64 or None
-        Ends of a band.
-    count : (n_points,) float64 or None
-        Number of rows behind each point, drawn as bars from below.
-    """
-
-    label: str
+    label: str  # its name, and its class in the style sheet: "ours" or "plain"
     kind: str
-    x: FloatArray
+    x: FloatArray  # (n_points,)
     y: FloatArray
-    dots: bool = False
-    low: FloatArray | None = None
+    dots: bool = False  # whether points are marked
+    low: FloatArray | None = None  # (n_points,): ends of a band
     high: FloatArray | None = None
-    count: FloatArray | None = None
+    count: FloatArray | None = None  # (n_points,): number of rows behind each point, drawn as bars from below
 
 
 def unit_chart(series: Sequence[Series], title: str, x_label: str, y_label: str, diagonal: str = "") -> str:
@@ -63,6 +53,17 @@ def unit_chart(series: Sequence[Series], title: str, x_label: str, y_label: str,
     return _figure(title, label, [*_axes(x_label, y_label, 1.0), *marks], _key(series, diagonal))
 
 
+def scatter_chart(
+    title: str, x_label: str, y_label: str, x: FloatArray, y: FloatArray, ticks: FloatArray
+) -> str:  # fmt: skip
+    """A dot a row, and the line where both are equal; `ticks` go from the lower end of both scales to the upper one."""
+    a, b = ((each - ticks[0]) / (ticks[-1] - ticks[0]) for each in (x, y))
+    marks = [f'<path class="diagonal" d="M{_x(0)} {_y(0)}L{_x(1)} {_y(1)}"/>']
+    marks += [f'<circle class="row ours" cx="{_x(p)}" cy="{_y(q)}" r="2.4"/>' for p, q in zip(a, b, strict=True)]
+    key = '<span class="key diagonal">as predicted</span>'
+    return _figure(title, f"{y_label} by {x_label}", [*_scales(x_label, y_label, ticks), *marks], key)
+
+
 def curve_chart(
     title: str,
     y_label: str,
@@ -73,11 +74,13 @@ def curve_chart(
     bands: tuple[FloatArray, FloatArray] | None,
     ticks: FloatArray,
     keys: Sequence[str],
+    shares: FloatArray,
 ) -> str:
     """Curves over numbers, or dots over categories; a missing value stands apart on the right.
 
-    `places` are those of the points on a scale of numbers, NaN for a missing value, or None for categories; `bands` the
-    ends of a band about the only curve; `ticks` go from the lower end of the vertical scale to its upper one.
+    `places` are those of the points on a scale of numbers, NaN for a missing value, or None for categories, of which
+    two are bars; `bands` the ends of a band about the only curve; `ticks` go from the lower end of the vertical scale
+    to its upper one; `shares` are those of the rows near each point, drawn below.
     """
     x = _across(len(labels), places)
     is_apart = np.ones(len(labels), dtype=bool) if places is None else np.isnan(places)
@@ -85,7 +88,10 @@ def curve_chart(
     def y(value: float) -> float:
         return _y((float(value) - ticks[0]) / (ticks[-1] - ticks[0]))
 
+    are_bars = places is None and len(labels) <= 3 and not keys
     marks = [*_vertical_scale(ticks, y), *_below(labels, x, is_apart)]
+    if not are_bars:
+        marks += [*_bars_below(x, shares, is_apart)]
     for number, curve in enumerate(curves):
         style = f' style="--of:{CLASS_COLOURS[number % len(CLASS_COLOURS)]}"' if keys else ""
         on_line = np.flatnonzero(~is_apart)
@@ -97,6 +103,10 @@ def curve_chart(
             points = "L".join(f"{x[k]:.2f} {y(curve[k])}" for k in on_line)
             marks.append(f'<path class="line of"{style} d="M{points}"/>')
         for k in np.flatnonzero(is_apart).tolist():
+            if are_bars:
+                top, words = y(curve[k]), f"{labels[k]}, {shares[k]:.0%} of the rows"
+                box = f'x="{x[k] - 22:.2f}" y="{top}" width="44" height="{_y(0.0) - top:.2f}"'
+                marks.append(f'<rect class="amount" {box}><title>{escape(words)}</title></rect>')
             if bands is not None:
                 marks.append(f'<path class="whisker-line" d="M{x[k]:.2f} {y(bands[0][k])}V{y(bands[1][k])}"/>')
             dot = f'<circle class="dot of"{style} cx="{x[k]:.2f}" cy="{y(curve[k])}" r="3.6">'
@@ -106,6 +116,20 @@ def curve_chart(
         for number, name in enumerate(keys)
     )
     return _figure(title, f"{y_label} by {title}", marks, key)
+
+
+def _bars_below(x: FloatArray, shares: FloatArray, is_apart: NDArray[np.bool_]) -> Iterator[str]:
+    """Bars from below for the shares of the rows, the highest a sixth of the chart: a histogram of numbers."""
+    on_line, apart = np.flatnonzero(~is_apart), np.flatnonzero(is_apart)
+    ends = np.linspace(_x(0.0), float(x[on_line].max()), N_BINS + 1) if len(on_line) else np.zeros(1)
+    heights = np.histogram(x[on_line], ends, weights=shares[on_line])[0] if len(on_line) else np.zeros(0)
+    bars = [(a, b - a - 1.0, share) for a, b, share in zip(ends[:-1], ends[1:], heights, strict=True)]
+    bars += [(x[k] - 5.0, 10.0, shares[k]) for k in apart.tolist()]
+    highest = max((share for *_, share in bars), default=0.0) or 1.0
+    for left, width, share in bars:
+        top = _y(share / highest / 6.0)
+        box = f'x="{left:.2f}" y="{top}" width="{width:.2f}" height="{_y(0.0) - top:.2f}"'
+        yield f'<rect class="count" {box}><title>{share:.1%} of the rows</title></rect>'
 
 
 def _across(n_points: int, places: FloatArray | None) -> FloatArray:
@@ -255,10 +279,28 @@ def _y(value: float, top: float = 1.0) -> float:
 
 
 def _axes(x_label: str, y_label: str, top: float) -> Iterator[str]:
-    for share in (0.0, 0.25, 0.5, 0.75, 1.0):
+    shares = np.linspace(0.0, 1.0, 5)
+    yield from _grid(shares, [f"{share:g}" for share in shares], [f"{share * top:g}" for share in shares])
+    yield from _labels(x_label, y_label)
+
+
+def _scales(x_label: str, y_label: str, ticks: FloatArray) -> Iterator[str]:
+    """The same scale on both axes; below, only what there is room for."""
+    texts = tick_texts(ticks)
+    room = max(1, -(-len(ticks) * int(LETTER * max(map(len, texts)) + GAP) // int(WIDTH - LEFT - MARGIN)))
+    below = [text if k % room == 0 else "" for k, text in enumerate(texts)]
+    yield from _grid((ticks - ticks[0]) / (ticks[-1] - ticks[0]), below, texts)
+    yield from _labels(x_label, y_label)
+
+
+def _grid(shares: FloatArray, below: Sequence[str], beside: Sequence[str]) -> Iterator[str]:
+    for share, x_text, y_text in zip(shares.tolist(), below, beside, strict=True):
         yield f'<path class="grid" d="M{_x(share)} {_y(0)}V{_y(1)}M{_x(0)} {_y(share)}H{_x(1)}"/>'
-        yield f'<text x="{_x(share)}" y="{_y(0) + 15}" text-anchor="middle">{share:g}</text>'
-        yield f'<text x="{_x(0) - 6}" y="{_y(share) + 4}" text-anchor="end">{share * top:g}</text>'
+        yield f'<text x="{_x(share)}" y="{_y(0) + 15}" text-anchor="middle">{x_text}</text>'
+        yield f'<text x="{_x(0) - 6}" y="{_y(share) + 4}" text-anchor="end">{y_text}</text>'
+
+
+def _labels(x_label: str, y_label: str) -> Iterator[str]:
     yield f'<text x="{_x(0.5)}" y="{HEIGHT - 6}" text-anchor="middle">{escape(x_label)}</text>'
     middle = _y(0.5)
     yield f'<text transform="translate(11 {middle}) rotate(-90)" text-anchor="middle">{escape(y_label)}</text>'

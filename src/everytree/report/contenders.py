@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,12 @@ from everytree.tables.schema import Schema
 
 FOLDS = 4
 
+LONG = 2_000
+"""Rows from which on one of the parts is enough to judge by, so that a page takes no more than one fit besides."""
+
+Split = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""Rows to fit, and rows to predict."""
+
 THIS_MODEL = ("this model", "ours")
 REFITTED = ("the same estimator, refitted", "ours")
 PLAIN = ("plain forest", "plain")
@@ -28,40 +34,24 @@ PLAIN = ("plain forest", "plain")
 
 @dataclass(frozen=True)
 class ClassPredictions:
-    """Class probabilities of one contender.
+    """Class probabilities of one contender."""
 
-    Attributes
-    ----------
-    label, kind : str
-        Its name, and its class in the style sheet.
-    probs : (n_rows, n_classes) float64
-        In the order of the model's classes.
-    """
-
-    label: str
+    label: str  # its name, and its class in the style sheet
     kind: str
-    probs: FloatArray
+    probs: FloatArray  # (n_rows, n_classes): in the order of the model's classes
 
 
 @dataclass(frozen=True)
 class NumberPredictions:
-    """Distributions of numbers of one contender.
+    """Distributions of numbers of one contender."""
 
-    Attributes
-    ----------
-    label, kind : str
-        Its name, and its class in the style sheet.
-    mean, pit : (n_rows,) float64
-        The mean, and the predicted probability below the target; a random point of the step for counts, and a random
-        point beyond for a censored time.
-    loss : (n_rows,) float64
-        CRPS; where times are censored, minus the log of the density, or of the probability of a longer time.
-    """
-
-    label: str
+    label: str  # its name, and its class in the style sheet
     kind: str
+    # (n_rows,): the mean, and the predicted probability below the target; a random point of the step for counts, and a
+    # random point beyond for a censored time
     mean: FloatArray
     pit: FloatArray
+    # (n_rows,): CRPS; where times are censored, minus the log of the density, or of the probability of a longer time
     loss: FloatArray
 
 
@@ -73,17 +63,20 @@ def known_classes(model: Any, rows: JudgedRows) -> list[ClassPredictions]:
     return [ClassPredictions(*THIS_MODEL, model.predict_proba(rows.inputs))]
 
 
-def refitted_classes(model: Any, rows: JudgedRows, part: NDArray[np.int64]) -> list[ClassPredictions]:
-    """Predictions of the estimator and of a plain forest, each fitted to the other parts."""
-    ours, plain = np.zeros((2, len(rows), len(model.classes_)))
-    for train, test in _folds(part):
+def refitted_classes(model: Any, rows: JudgedRows, splits: Sequence[Split]) -> list[ClassPredictions]:
+    """Predictions of the rows of all splits by the estimator and by a plain forest, each fitted to the other rows."""
+    made: list[tuple[FloatArray, FloatArray]] = []
+    for train, test in splits:
         known, new = rows.at(train), rows.at(test)
         fitted = _refitted(model, known)
-        ours[np.ix_(test, np.searchsorted(model.classes_, fitted.classes_))] = fitted.predict_proba(new.inputs)
         known_codes, new_codes = _plain_columns(known.inputs, new.inputs)
         forest = RandomForestClassifier(random_state=0).fit(known_codes, known.y, known.weight)
-        plain[np.ix_(test, np.searchsorted(model.classes_, forest.classes_))] = forest.predict_proba(new_codes)
-    return [ClassPredictions(*REFITTED, ours), ClassPredictions(*PLAIN, plain)]
+        ours, plain = np.zeros((2, len(new), len(model.classes_)))
+        ours[:, np.searchsorted(model.classes_, fitted.classes_)] = fitted.predict_proba(new.inputs)
+        plain[:, np.searchsorted(model.classes_, forest.classes_)] = forest.predict_proba(new_codes)
+        made.append((ours, plain))
+    every_ours, every_plain = (np.concatenate(each) for each in zip(*made, strict=True))
+    return [ClassPredictions(*REFITTED, every_ours), ClassPredictions(*PLAIN, every_plain)]
 
 
 # ---- numbers --------------------------------------------------------------------------------------------------------
@@ -94,24 +87,26 @@ def known_numbers(model: Any, rows: JudgedRows) -> list[NumberPredictions]:
     return [NumberPredictions(*THIS_MODEL, *_ours(model, rows, np.random.default_rng(0)))]
 
 
-def refitted_numbers(model: Any, rows: JudgedRows, part: NDArray[np.int64]) -> list[NumberPredictions]:
-    """Predictions of the estimator and, unless times are censored, a plain forest, fitted to the other parts."""
+def refitted_numbers(model: Any, rows: JudgedRows, splits: Sequence[Split]) -> list[NumberPredictions]:
+    """Predictions of the rows of all splits by the estimator and, unless times are censored, by a plain forest."""
     rng, has_plain = np.random.default_rng(0), "censored" not in rows.row_data
-    ours, plain = np.zeros((2, 3, len(rows)))
-    for train, test in _folds(part):
+    ours, plain = [], []
+    for train, test in splits:
         known, new = rows.at(train), rows.at(test)
-        ours[:, test] = _ours(_refitted(model, known), new, rng)
+        ours.append(_ours(_refitted(model, known), new, rng))
         if has_plain:
-            plain[:, test] = _plain(known, new)
-    made = [NumberPredictions(*REFITTED, *ours)]
-    return [*made, NumberPredictions(*PLAIN, *plain)] if has_plain else made
+            plain.append(_plain(known, new))
+    made = [NumberPredictions(*REFITTED, *map(np.concatenate, zip(*ours, strict=True)))]
+    if has_plain:
+        made.append(NumberPredictions(*PLAIN, *map(np.concatenate, zip(*plain, strict=True))))
+    return made
 
 
 def _ours(model: Any, rows: JudgedRows, rng: np.random.Generator) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Mean, PIT and loss."""
     dist = model.predictive(rows.inputs, **rows.row_data)
     pit, draws = dist.cdf(rows.y), rng.random(len(rows))
-    if NUMBER_FAMILIES[model.family].support.is_whole:
+    if NUMBER_FAMILIES[model.family_].support.is_whole:
         below = dist.cdf(rows.y - 1.0)
         pit = below + draws * (pit - below)
     if "censored" not in rows.row_data:
@@ -159,10 +154,11 @@ def parts_of(rows: JudgedRows) -> NDArray[np.int64]:
     return folds(order, group, min(FOLDS, int(group.max()) + 1), np.random.default_rng(0))
 
 
-def _folds(part: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Rows to fit, and rows to predict."""
-    for one in range(int(part.max()) + 1):
-        yield np.flatnonzero(part != one), np.flatnonzero(part == one)
+def splits_of(rows: JudgedRows) -> list[Split]:
+    """Each part against the others; of a long table, the first part alone."""
+    part = parts_of(rows)
+    n_judged = 1 if len(rows) >= LONG else int(part.max()) + 1
+    return [(np.flatnonzero(part != one), np.flatnonzero(part == one)) for one in range(n_judged)]
 
 
 def _refitted(model: Any, rows: JudgedRows) -> Any:

@@ -13,7 +13,7 @@ from everytree.base.words import short_number
 from everytree.explaining.effect import Effect
 from everytree.online.rows import simplify
 from everytree.report.charts import curve_chart, scale
-from everytree.report.importances import importances
+from everytree.report.importances import Importances
 from everytree.report.rows import JudgedRows
 from everytree.report.subject import Subject
 
@@ -24,12 +24,13 @@ MAX_CLASSES = 6
 """Number of classes, at most, whose curves are drawn; of more, the most frequent ones."""
 
 
-def effects(subject: Subject, rows: JudgedRows | None) -> str:
-    """Charts on one scale; nothing without a table, or where leaves are lines."""
+def effects(subject: Subject, rows: JudgedRows | None, matter: Importances) -> str:
+    """Charts on one scale of the columns that matter most; nothing without a table, or where leaves are lines."""
     if rows is None or not len(rows) or not subject.can_be_explained:
         return ""
     found = [
-        subject.model.effect(k, rows.inputs, max_points=MAX_POINTS, max_rows=MAX_ROWS) for k in _most_important(subject)
+        subject.model.effect(k, rows.inputs, max_points=MAX_POINTS, max_rows=MAX_ROWS)
+        for k in _most_important(matter.middle)
     ]
     found = [one for one in found if len(one.points) > 1]
     if not found:
@@ -41,12 +42,13 @@ def effects(subject: Subject, rows: JudgedRows | None) -> str:
             one.column, label, one.labels(), _numbers(one), [_of(one.mean, c) for c in outputs],
             bands=(_of(one.low, outputs[0]), _of(one.high, outputs[0])) if len(outputs) == 1 else None,
             ticks=ticks, keys=[names[c] for c in outputs if c is not None] if len(outputs) > 1 else [],
+            shares=one.share,
         )
         for one in found
     ]  # fmt: skip
     text = (
         f"Effects of the columns: the average {label} of {found[0].n_rows:,} rows of the table if "
-        "all of them had the value below, and nothing else changed."
+        "all of them had the value below, and nothing else changed. The bars below say how many rows have such values."
     )
     if len(outputs) == 1:
         text += f" The band holds {found[0].spread:.0%} of the rows: a wide one says that other columns matter more."
@@ -58,14 +60,17 @@ def effects(subject: Subject, rows: JudgedRows | None) -> str:
 def _units(subject: Subject, rows: JudgedRows) -> str:
     """Units of counts and times, in a sentence."""
     text = " Counts are those of one unit of exposure." if "exposure" in rows.row_data else ""
-    if subject.words.last_time is not None:
+    if subject.words.baseline is not None:
+        text += (
+            f" Predictions are means of times that are cut off at {short_number(subject.words.baseline.times[-1], 6)}."
+        )
+    elif subject.words.last_time is not None:
         last = short_number(subject.words.last_time, 6)
         text += f" Predictions are means of times as if rates went on beyond {last}, the longest seen."
     return text
 
 
-def _most_important(subject: Subject) -> list[int]:
-    middle = importances(subject).middle
+def _most_important(middle: FloatArray) -> list[int]:
     order = (-middle).argsort(kind="stable")[:MAX_COLUMNS]
     return [int(k) for k in order if middle[k] > 0.0]
 
@@ -99,8 +104,8 @@ def _ends(found: Sequence[Effect], outputs: Sequence[int | None]) -> tuple[float
 
 
 def _numbers(one: Effect) -> FloatArray | None:
-    """Places of the points on a scale of numbers or dates, NaN where the value is missing; None for categories."""
-    if one.kind == "category":
+    """Places of the points on a scale of numbers or dates, NaN where one is missing; None for categories and 0 or 1."""
+    if one.kind == "category" or len([point for point in one.points if point is not None]) <= 2:
         return None
     return np.array([_number(point) for point in one.points])
 

@@ -12,7 +12,7 @@ from everytree.base.arrays import FloatArray
 from everytree.report.embedding import ANY_VALUE
 from everytree.report.rows import JudgedRows
 from everytree.tables.code_names import DAY, one_line
-from everytree.view.describe import amount
+from everytree.view.describe import amount, number
 
 MAX_CANDIDATES = 2000
 """Number of rows, at most, among which examples are looked for."""
@@ -25,11 +25,12 @@ def examples(
     inputs: list[dict[str, Any]],
     *,
     explained: bool = True,
+    told: bool = False,
 ) -> list[Any]:
     """Rows from the lowest prediction to the highest, as values of the panel's fields.
 
     To `inputs`, the fields of the panel, the range of values in the table is added where they are numbers, as `seen`.
-    `explained` is whether predictions are sums of what columns add.
+    `explained` is whether predictions are sums of what columns add, `told` whether the page needs them in words.
     """
     if rows is None or not len(rows):
         return []
@@ -41,9 +42,31 @@ def examples(
     columns = [_shown(_values(judged.column(k), field), field) for k, field in enumerate(inputs)]
     chosen_rows = judged.at(chosen)
     reasons = _reasons(model, chosen_rows) if explained and len(chosen) else [None] * len(chosen)
+    said = _said(model, chosen_rows) if told and len(chosen) else [""] * len(chosen)
     return [
-        {"label": f"row {place}: {_target(judged.y[i])}", "values": [column[i] for column in columns], "reasons": why}
-        for i, place, why in zip(chosen.tolist(), judged.places[chosen].tolist(), reasons, strict=True)
+        {"label": f"row {place}: {truth}", "truth": truth, "values": [column[i] for column in columns],
+         "reasons": why, "said": words}
+        for i, place, truth, why, words in zip(
+            chosen.tolist(), judged.places[chosen].tolist(), map(_target, chosen_rows.y), reasons, said, strict=True
+        )
+    ]  # fmt: skip
+
+
+def _said(model: Any, rows: JudgedRows) -> list[str]:
+    """Predictions in words, as the panel has them."""
+    if model.has_classes:
+        probs = model.predict_proba(rows.inputs)
+        named = zip(probs.argmax(axis=1), probs.max(axis=1), strict=True)
+        return [f"{one_line(model.classes_[c])} with probability {prob:.1%}" for c, prob in named]
+    dist = model.predictive(rows.inputs, **rows.row_data)
+    low, high = dist.interval(0.9).T
+    middle, name = (dist.mean(), "") if model.fitted_.last_time is None else (dist.quantile(0.5), "Median ")
+    ends = zip(middle, low, high, strict=True)
+    return [
+        f"{name}{number(m)}; "
+        + (f"between {number(a)} and {number(b)}" if np.isfinite(b) else f"longer than {number(a)}")
+        + f" with probability {0.9 if np.isfinite(b) else 0.95:.0%}"
+        for m, a, b in ends
     ]
 
 

@@ -39,8 +39,8 @@ const FAMILIES = {
     unit: "exposure",
     note: " Counts are for an exposure of 1.",
     seen: (statistics, i) => statistics[1][i],
-    predict: ([shape, rate]) => {
-      const odds = 1 / rate;
+    predict: ([shape, perUnit], exposure = 1) => {
+      const rate = perUnit / exposure, odds = 1 / rate;
       return {
         mean: shape / rate,
         variance: (shape / rate) * (1 + odds),

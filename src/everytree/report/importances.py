@@ -25,22 +25,14 @@ SPLIT_ON = "“Split on”: the probability that a tree splits on the column at 
 
 @dataclass(frozen=True)
 class Importances:
-    """One number per input column, and the range of 90% of the trees.
+    """One number per input column, and the range of 90% of the trees."""
 
-    Attributes
-    ----------
-    middle, low, high : (n_inputs,) float64
-    asked : (n_inputs,) float64 or None
-        Probability that a tree splits on the column; None where that and the range are not known.
-    meaning : str
-        Meaning of the numbers and their spread, in words.
-    """
-
-    middle: FloatArray
+    middle: FloatArray  # (n_inputs,)
     low: FloatArray
     high: FloatArray
+    # (n_inputs,): probability that a tree splits on the column; None where that and the range are not known
     asked: FloatArray | None
-    meaning: str
+    meaning: str  # meaning of the numbers and their spread, in words
 
 
 def importances(subject: Subject) -> Importances:

@@ -69,20 +69,22 @@ const MISSING = -1, UNSEEN = -2;
 
 // `values`: one an input column; null is missing, a category is text, anything else a number.
 function encode(values) {
-  return data.columns.map((column) => {
-    const value = column.formula ? computed(column.formula, values) : values[column.input];
-    let place;
-    if (value === null || Number.isNaN(value)) return missingCode(column);
-    if (column.kind === "categorical") {
-      place = column.categories.indexOf(value);
-      if (place < 0) {
-        if (column.new_code >= 0) return column.new_code;
-        return column.has_unseen ? UNSEEN : missingCode(column);
-      }
-    } else place = countBelow(column.cuts, column.single ? Math.fround(value) : value);
-    const code = column.groups.length ? column.groups[place] : place;
-    return code < 0 ? missingCode(column) : code;
-  });
+  return data.columns.map((column) =>
+    codeOf(column, column.formula ? computed(column.formula, values) : values[column.input]));
+}
+
+function codeOf(column, value) {
+  let place;
+  if (value === null || Number.isNaN(value)) return missingCode(column);
+  if (column.kind === "categorical") {
+    place = column.categories.indexOf(value);
+    if (place < 0) {
+      if (column.new_code >= 0) return column.new_code;
+      return column.has_unseen ? UNSEEN : missingCode(column);
+    }
+  } else place = countBelow(column.cuts, column.single ? Math.fround(value) : value);
+  const code = column.groups.length ? column.groups[place] : place;
+  return code < 0 ? missingCode(column) : code;
 }
 
 // The number that follows from those of two other columns; null where one of these is missing.
@@ -181,8 +183,8 @@ function classProbs(parts) {
 }
 
 // A distribution over numbers: the mixture, drawn towards its mean by the sharpness.
-function numberDistribution(parts) {
-  const mixed = parts.map(({ statistics, place, weight }) => ({ weight, ...family.predict(family.parameters(statistics, place)) }));
+function numberDistribution(parts, exposure = 1) {
+  const mixed = parts.map(({ statistics, place, weight }) => ({ weight, ...family.predict(family.parameters(statistics, place), exposure) }));
   const total = mixed.reduce((sum, one) => sum + one.weight, 0);
   for (const one of mixed) one.weight /= total;
   const centre = family.centre();

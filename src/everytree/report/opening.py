@@ -101,7 +101,7 @@ def verdict(scores: Scores | NoScores | None, quality: Sequence[Quality], *, are
     if isinstance(scores, Scores):
         return f"{better(_skill(scores))}: {scores.sentence(NEW) if are_new else scores.sentence()}."
     if quality:
-        name, score = quality[0].rows[0][:2]
+        name, score = quality[0].scored.rows[0][:2]
         return f"{quality[0].title}: {name[0].lower()}{name[1:]} {score}."
     return "No rows were given that could tell how well it predicts."
 
@@ -170,6 +170,6 @@ def _of_scores(scores: Scores, are_whole: bool) -> list[Tile]:
 def _of_quality(quality: Sequence[Quality]) -> list[Tile]:
     if not quality:
         return []
-    first = quality[0]
+    first = quality[0].scored
     others = [f"{first.columns[1]}: {row[2]}" if len(row) > 2 else "" for row in first.rows]
     return [Tile(row[1], row[0], beside) for row, beside in zip(first.rows, others, strict=True)][:2]

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
+from everytree.base.progress import Progress
 from everytree.base.words import number_of
 from everytree.families.registry import NUMBER_FAMILIES
 from everytree.files.atomic import replace_file
@@ -29,6 +26,7 @@ from everytree.report.opening import (
     title,
     verdict,
 )
+from everytree.report.profile import profile
 from everytree.report.quality import Quality, at_most, judged, quality_html, why_not_judged, why_not_refitted
 from everytree.report.rows import JudgedRows, as_table, check_table, groups_of, other_columns, read_rows
 from everytree.report.subject import Subject
@@ -36,6 +34,8 @@ from everytree.report.template import absent, filled, pairs_list, with_parts
 from everytree.report.trees import listed_tree, probable_trees
 from everytree.tables.code_names import one_line
 from everytree.view.describe import number
+
+N_STAGES = 5
 
 OF_POSTERIOR = (
     "By their probability given all rows, on which the splits were chosen too. The tree above is shown without the "
@@ -72,6 +72,11 @@ def write_report(model: Any, table: Any, path: str | os.PathLike[str], **options
             f"path must be the name of the file to write, but is of type {type(path).__name__}; the order is "
             "model.report(path, table) and write_report(model, table, path)"
         )
+    folder = Path(path).parent
+    if not folder.is_dir():  # before the work, not after it
+        raise FileNotFoundError(f"path is {os.fspath(path)!r}, but there is no folder {os.fspath(folder)!r}")
+    if Path(path).is_dir():
+        raise IsADirectoryError(f"path is {os.fspath(path)!r}, which is a folder; name the file to write")
     replace_file(path, [report_html(model, table, **options).encode("utf-8")])
     return Path(path)
 
@@ -87,7 +92,8 @@ def report_html(model: Any, table: Any = None, **options: Any) -> str:
     table : data frame, list of dicts or (n_rows, n_features) array_like, optional
         Rows to judge the model by, with all columns that it reads. Without it the page has no section on quality.
     target : str or (n_rows,) array_like, optional
-        The name of the target's column, or the targets; by default the only column without another use.
+        The name of the target's column, or the targets; by default the column of the name that they had at fit, or the
+        only one without another use.
     held_out : bool
         Whether the model was fitted to none of these rows. Then the model itself is scored. Otherwise, and also for a
         comparison with a plain forest, the estimator is fitted again to parts of the table: that is valid for any
@@ -103,6 +109,8 @@ def report_html(model: Any, table: Any = None, **options: Any) -> str:
         Name of the target on the page; by default that of its column or series.
     n_examples : int
         Number of rows of the table that the page contains, for the reader to try; 0 for none.
+    progress : bool
+        Whether to show how far the work is.
 
     Examples
     --------
@@ -137,33 +145,55 @@ def report_page(
     groups: Any = None,
     target_name: str | None = None,
     n_examples: int = 10,
-    places: NDArray[np.int64] | None = None,
+    progress: bool = False,
 ) -> Page:
-    """As `report_html`; `places` are the numbers of the rows, where the table is a sample of another one."""
+    """As `report_html`, with the columns that the page lists."""
     if n_examples < 0:
         raise ValueError(f"n_examples is {n_examples}, but must be at least 0")
     check_table(table)
-    table = as_table(table)
+    table, known = as_table(table), getattr(getattr(model, "fitted_", None), "target_name", None)
+    if target is None and table is not None and known in other_columns(model, table):
+        target = known
     beside = {
         "target": target, "sample_weight": sample_weight, "exposure": exposure, "censored": censored, "event": event,
         "entry": entry, "groups": groups_of(model, table, groups),
     }  # fmt: skip
     taken = [value for value in beside.values() if isinstance(value, str)]
     others = [] if table is None else [one for one in other_columns(model, table) if one not in taken]
-    name = target_name or target_name_of(target, others)
+    name = target_name or target_name_of(target, others) or known
     subject = Subject.of(model)
     rows = None if table is None else _rows(model, table, beside)
-    if rows is not None and places is not None:
-        rows = replace(rows, place=places[rows.places])
     if held_out and rows is not None:
         refuse_rows_of_fit(model, rows)
+    with Progress("writing the page", N_STAGES, progress) as bar:
+        return _page(subject, rows, name, held_out, n_examples, bar.step)
+
+
+def _page(
+    subject: Subject,
+    rows: JudgedRows | None,
+    name: str | None,
+    held_out: bool,
+    n_examples: int,
+    done: Callable[[], None],
+) -> Page:
+    """The page, stage by stage: quality, the model as arrays, rows to try, importances, effects."""
+    model = subject.model
     scores, are_new = scores_after_fit(subject), False
     why_not, quality = _judged(model, rows, held_out, has_scores=scores is not None)
     if held_out and rows is not None and not why_not:
         scores, are_new = scores_of_new(model, at_most(rows)[0]), True
+    done()
     data = model_data(subject)
-    n_examples = 0 if data["kernel"] is None else n_examples  # without a panel there is nothing to load them into
-    data["examples"] = examples(model, rows, n_examples, data["inputs"], explained=subject.can_be_explained)
+    done()
+    data["examples"] = examples(
+        model, rows, n_examples, data["inputs"], explained=subject.can_be_explained, told=data["kernel"] is None
+    )
+    done()
+    matter = importances(subject)
+    done()
+    of_columns = effects(subject, rows, matter)
+    done()
     sections = {
         "title": escape(title(model, name)),
         "verdict": escape(verdict(scores, quality, are_new=are_new)),
@@ -174,8 +204,8 @@ def report_page(
         "priors": pairs_list(priors(subject)),
         "parameters": pairs_list(parameters(subject)),
         "quality": why_not or _quality_section(model, rows, quality),
-        "importances": importances_html(importances(subject), subject.words.inputs),
-        "effects": effects(subject, rows),
+        "importances": importances_html(matter, subject.words.inputs) + profile(subject, rows),
+        "effects": of_columns,
         "tree_links": "",
         "tree_sections": "",
         "no_whatif": escape(_no_whatif(subject, data)),
@@ -190,7 +220,7 @@ def report_page(
 
 
 def _are_whole(model: Any) -> bool:
-    return not model.has_classes and NUMBER_FAMILIES[model.family].support.is_whole
+    return not model.has_classes and NUMBER_FAMILIES[model.family_].support.is_whole
 
 
 def _drawn(subject: Subject) -> str:
@@ -199,17 +229,26 @@ def _drawn(subject: Subject) -> str:
         return "The prunings of the single most probable tree; the model itself averages over every other tree too."
     if len(subject.posts) == 1:
         return "The one meta-tree of the model."
-    return "The tree with the largest weight or evidence is shown first; the list has all the others."
+    share = subject.weights[subject.first] / sum(subject.weights)
+    return (
+        f"One vote of {len(subject.posts)}: the model averages over all of its trees, and this one has {share:.1%} of "
+        "the weight. The list has all the others."
+    )
 
 
 def _no_whatif(subject: Subject, data: dict[str, Any]) -> str:
-    """Why the page's script predicts nothing; empty where it does, and for boosted trees, whose pages lack the part."""
-    if data["kernel"] is not None or not subject.is_drawn:
+    """Why the page's script predicts nothing; empty where it does."""
+    if data["kernel"] is not None:
         return ""
-    if any(column.hashed is not None for column in subject.model.schema_.columns):
-        return "The script of this page cannot predict by texts that the model has no list of; in Python, predict does."
     leaves = type(subject.family).__name__
-    return f"The script of this page cannot predict by {leaves} leaves; in Python, model.predictive(rows) does."
+    if any(column.hashed is not None for column in subject.model.schema_.columns):
+        why = "cannot predict by texts that the model has no list of; in Python, predict does"
+    elif not subject.family.is_in_browser:
+        why = f"cannot predict by {leaves} leaves; in Python, model.predictive(rows) does"
+    else:
+        why = "has no room for all trees of this model; in Python, predict has"
+    rows = ": below are rows of the table, with what Python predicts for them" if data["examples"] else ""
+    return f"The script of this page {why}, so that no values can be changed here{rows}."
 
 
 def _contains(n_examples: int, listed: Sequence[str]) -> str:

@@ -1,10 +1,10 @@
 """Quality of the model on rows it has not seen.
 
 If the rows are new to the model, the model itself predicts them. If it may have seen the table, the estimator is fitted
-again, four times, to three quarters of the table, and each row is predicted by the fit that has not seen it. Rows of
-one group, or rows that repeat each other, are in one quarter. This scores models like this one, not the model itself.
-A plain forest of scikit-learn's is fitted to the same rows; it is compared with the refitted estimator alone, since the
-rows of the model itself are not available.
+again to three quarters of the table, and predicts the others; of a short table four times, so that each row is
+predicted by the fit that has not seen it. Rows of one group, or rows that repeat each other, are in one quarter. This
+scores models like this one, not the model itself. A plain forest of scikit-learn's is fitted to the same rows; it is
+compared with the refitted estimator alone, since the rows of the model itself are not available.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,19 +23,26 @@ from everytree.base.arrays import FloatArray
 from everytree.base.words import number_of
 from everytree.report.charts import Series, histogram, unit_chart
 from everytree.report.contenders import (
+    FOLDS,
     THIS_MODEL,
     ClassPredictions,
     NumberPredictions,
     known_classes,
     known_numbers,
-    parts_of,
     refitted_classes,
     refitted_numbers,
+    splits_of,
 )
+from everytree.report.outcomes import class_tables, predicted_chart, tenths_table
 from everytree.report.rows import JudgedRows
+from everytree.report.template import table_html
+from everytree.tables.code_names import one_line
 from everytree.view.describe import number
 
 MIN_ROWS = 40
+
+MIN_BIN = 10
+"""Rows, at least, of a point of the calibration curve."""
 
 MAX_ROWS = 20_000
 """Maximum number of rows; from a longer table they are drawn at random."""
@@ -46,26 +53,11 @@ MIN_PROB = 1e-4
 
 @dataclass(frozen=True)
 class Quality:
-    """The result of one comparison.
+    """The result of one comparison."""
 
-    Attributes
-    ----------
-    title, how : str
-        The models that are judged, and the rows they were trained on.
-    columns : list of str
-        The contenders.
-    rows : list of (str, ...)
-        Name of a score, and its value for each contender.
-    charts : list of str
-    notes : list of str
-    """
-
-    title: str
+    title: str  # the models that are judged, and the rows they were trained on
     how: str
-    columns: list[str]
-    rows: list[tuple[str, ...]]
-    charts: list[str]
-    notes: list[str]
+    scored: Scored
 
 
 def judged(model: Any, rows: JudgedRows, is_new: bool) -> list[Quality]:
@@ -120,35 +112,43 @@ def _known(model: Any, rows: JudgedRows, drawn: str) -> Quality:
         f"The model that this page shows predicted {len(rows):,} rows of the table{drawn}. They were given as new: "
         "it was not fitted to any of them."
     )
-    return Quality("This model, on rows it has not seen", how, *scored)
+    return Quality("This model, on rows it has not seen", how, scored)
 
 
 def _refitted(model: Any, rows: JudgedRows, drawn: str, is_new: bool) -> Quality:
-    part = parts_of(rows)
+    splits = splits_of(rows)
+    judged = rows.at(np.concatenate([test for _, test in splits]))
     if model.has_classes:
-        scored = class_scores(model.classes_, rows, refitted_classes(model, rows, part))
+        scored = class_scores(model.classes_, judged, refitted_classes(model, rows, splits))
     else:
-        scored = number_scores(rows, refitted_numbers(model, rows, part))
-    n_parts = int(part.max()) + 1
-    has_plain = len(scored[0]) > 1
+        scored = number_scores(judged, refitted_numbers(model, rows, splits))
+    has_plain = len(scored.columns) > 1
     plain = "; a forest of 100 trees by scikit-learn, with its defaults, to the same rows" if has_plain else ""
     why = (
         "None of them was fitted to the rows of this page's model."
         if is_new
         else "The model that this page shows was not asked, since it may have seen these rows."
     )
-    most = "three quarters" if n_parts == 4 else f"all but one of {n_parts} parts"
+    most = "three quarters" if len(splits) in (1, FOLDS) else f"all but one of {len(splits)} parts"
+    times = "once" if len(splits) == 1 else f"{len(splits)} times"
     unseen = "it" if rows.group is None else "any row of its group"
+    whom = "the one that" if len(splits) == 1 else "those that"
     how = (
-        f"The estimator, with the same parameters, was fitted again {n_parts} times to {most} of the table{drawn}"
-        f"{plain}. Each of {len(rows):,} rows was predicted by those that had not seen {unseen}. {why}"
+        f"The estimator, with the same parameters, was fitted again {times} to {most} of the table{drawn}"
+        f"{plain}. Each of {len(judged):,} rows was predicted by {whom} had not seen {unseen}. {why}"
     )
     title = "The same estimator, refitted to parts of the table" + (", beside a plain forest" if has_plain else "")
-    return Quality(title, how, *scored)
+    return Quality(title, how, scored)
 
 
-Scored = tuple[list[str], list[tuple[str, ...]], list[str], list[str]]
-"""Columns, rows, charts and notes of a `Quality`."""
+class Scored(NamedTuple):
+    """Scores of the contenders."""
+
+    columns: list[str]  # the contenders
+    rows: list[tuple[str, ...]]  # name of a score, and its value for each contender
+    charts: list[str]
+    notes: list[str]
+    tables: list[str]  # HTML of what is said of the first contender alone
 
 
 # ---- classes --------------------------------------------------------------------------------------------------------
@@ -192,7 +192,8 @@ def class_scores(classes: NDArray[Any], rows: JudgedRows, contenders: Sequence[C
         f"Probabilities below {MIN_PROB:g} count as {MIN_PROB:g} in the log-loss.{what}"
     )
     notes = [*_difference("log-loss", losses, weight), note, *_weighted(rows)]
-    return [one.label for one in contenders], scores, charts, notes
+    tables = class_tables([one_line(label) for label in classes], place, every[0], weight)
+    return Scored([one.label for one in contenders], scores, charts, notes, tables)
 
 
 def _area(probs: FloatArray, truth: FloatArray, weight: FloatArray) -> float:
@@ -207,7 +208,7 @@ def _calibration(label: str, kind: str, truth: FloatArray, prob: FloatArray, wei
 
     The band holds 90% of the posterior of the share, from the prior Beta(1/2, 1/2) and the effective number of rows.
     """
-    groups = [g for g in _by_tenth(prob) if weight[g].sum() > 0.0]
+    groups = _by_tenth(prob)
     x, y = (np.array([np.average(values[g], weights=weight[g]) for g in groups]) for values in (prob, truth))
     count = np.array([len(g) for g in groups], dtype=np.float64)
     if kind != THIS_MODEL[1]:
@@ -218,9 +219,14 @@ def _calibration(label: str, kind: str, truth: FloatArray, prob: FloatArray, wei
 
 
 def _by_tenth(prob: FloatArray) -> list[NDArray[np.int64]]:
-    """Numbers of the rows whose predictions are in each tenth of the unit interval; empty ones are left out."""
+    """Numbers of the rows whose predictions are in each tenth of the unit interval; few rows join their neighbours."""
     tenth = np.minimum((10.0 * prob).astype(np.int64), 9)
-    return [np.flatnonzero(tenth == k) for k in np.unique(tenth)]
+    groups = [np.flatnonzero(tenth == k) for k in np.unique(tenth)]
+    while len(groups) > 1 and min(map(len, groups)) < MIN_BIN:
+        k = min(range(len(groups)), key=lambda i: len(groups[i]))
+        beside = min((i for i in (k - 1, k + 1) if 0 <= i < len(groups)), key=lambda i: len(groups[i]))
+        groups[min(k, beside) : max(k, beside) + 1] = [np.union1d(groups[k], groups[beside])]
+    return groups
 
 
 def _roc(truth: FloatArray, prob: FloatArray, weight: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -246,7 +252,11 @@ def number_scores(rows: JudgedRows, contenders: Sequence[NumberPredictions]) -> 
         _score("90% intervals that hold the target", [held <= 0.9 for held in inside], weight),
     ]
     notes = [*_difference(name, losses, weight), *_number_notes(rows, len(contenders)), *_weighted(rows)]
-    return [one.label for one in contenders], scores, _number_charts(contenders, inside, weight), notes
+    charts, tables = _number_charts(contenders, inside, weight), []
+    if not is_censored:
+        charts.insert(0, predicted_chart(contenders[0].mean, y))
+        tables.append(tenths_table(contenders[0].mean, y, inside[0] <= 0.9, weight))
+    return Scored([one.label for one in contenders], scores, charts, notes, tables)
 
 
 def _number_charts(
@@ -312,14 +322,12 @@ def _difference(what: str, losses: Sequence[FloatArray], weight: FloatArray) -> 
 
 def quality_html(quality: Quality, more: Sequence[str] = ()) -> str:
     """Scores and charts."""
-    columns = "".join(f'<th scope="col">{escape(name)}</th>' for name in ("Rows not seen", *quality.columns))
-    rows = "".join(
-        f'<tr><th scope="row">{escape(name)}</th>{"".join(f"<td>{escape(score)}</td>" for score in scores)}</tr>'
-        for name, *scores in quality.rows
-    )
-    table = f'<table class="scores"><thead><tr>{columns}</tr></thead><tbody>{rows}</tbody></table>'
-    notes = "".join(f"<p>{escape(note)}</p>" for note in [*quality.notes, *more])
-    charts = f'<div class="charts">{"".join(quality.charts)}</div>'
+    scored = quality.scored
+    table = table_html(["Rows not seen", *scored.columns], scored.rows)
+    notes = "".join(f"<p>{escape(note)}</p>" for note in [*scored.notes, *more])
+    charts = f'<div class="charts">{"".join(scored.charts)}</div>'
     head = f"<h3>{escape(quality.title)}</h3><p>{escape(quality.how)}</p>"
-    body = f'<div class="quality">{table}{charts}</div><div class="notes">{notes}</div>'
+    beside, below = "".join(scored.tables[:1]), "".join(scored.tables[1:])
+    body = f'<div class="quality"><div class="scored">{table}{beside}</div>{charts}</div>'
+    body += f'<div class="tables">{below}</div><div class="notes">{notes}</div>'
     return f'<div class="judged">{head}{body}</div>'

@@ -21,28 +21,15 @@ from everytree.tables.schema import Schema
 
 @dataclass(frozen=True)
 class JudgedRows:
-    """Rows with weight, read as the model reads them.
+    """Rows with weight, read as the model reads them."""
 
-    Attributes
-    ----------
-    table : narwhals.DataFrame or (n_rows, n_columns) array
-        The columns that the model reads.
-    y : (n_rows,) array
-        Labels as in `classes_`, or numbers.
-    weight : (n_rows,) float64
-    row_data : dict
-        `exposure` or `censored`, where the model has them.
-    group : (n_rows,) int64 or None
-        Equal for rows that belong together, as the caller or the model says.
-    place : (n_rows,) int64 or None
-        Numbers of the rows in the table, from 0 on; None where these are all of it.
-    """
-
-    table: Any
-    y: NDArray[Any]
-    weight: FloatArray
-    row_data: dict[str, FloatArray]
+    table: Any  # narwhals.DataFrame or (n_rows, n_columns) array: the columns that the model reads
+    y: NDArray[Any]  # (n_rows,) array: labels as in `classes_`, or numbers
+    weight: FloatArray  # (n_rows,)
+    row_data: dict[str, FloatArray]  # `exposure` or `censored`, where the model has them
+    # (n_rows,): equal for rows that belong together, as the caller or the model says
     group: NDArray[np.int64] | None = field(default=None, kw_only=True)
+    # (n_rows,): numbers of the rows in the table, from 0 on; None where these are all of it
     place: NDArray[np.int64] | None = field(default=None, kw_only=True)
 
     def __len__(self) -> int:
@@ -82,12 +69,7 @@ class JudgedRows:
 
 
 def read_rows(
-    model: Any,
-    table: Any,
-    target: Any,
-    sample_weight: Any,
-    row_data: Mapping[str, Any],
-    groups: Any = None,
+    model: Any, table: Any, target: Any, sample_weight: Any, row_data: Mapping[str, Any], groups: Any = None
 ) -> JudgedRows:
     """Read and check the rows; those of weight 0 are left out."""
     frame = nw.from_native(table, eager_only=True, pass_through=True)

@@ -5,6 +5,7 @@ const opened = []; // the setting that the page opens with
 let kept = null; // a setting to compare with, and what was predicted for it
 
 function startSettings() {
+  if (data.examples.length) setRow(data.examples[data.examples.length >> 1].values); // a row as there are
   opened.push(...row);
   byId("reset").addEventListener("click", () => setRow(opened));
   byId("keep").addEventListener("click", () => keep(kept ? null : { row: [...row], said: byId("said").textContent }));
@@ -14,14 +15,44 @@ function startSettings() {
     setRow(other);
   });
   byId("copy-link").addEventListener("click", copyLink);
-  if (data.examples.length) {
-    const select = byId("example");
-    data.examples.forEach((one, i) => select.append(element("option", { value: i }, one.label)));
-    select.addEventListener("input", () => select.value !== "" && setRow(data.examples[Number(select.value)].values));
-    byId("pick-example").hidden = false;
-  }
+  byId("example").append(element("option", { value: "" }, "— own values —"));
+  offerExamples((one) => setRow(one.values));
   addEventListener("hashchange", readLink);
   readLink();
+}
+
+function offerExamples(use) {
+  const select = byId("example");
+  data.examples.forEach((one, i) => select.append(element("option", { value: i }, one.label)));
+  select.addEventListener("input", () => select.value !== "" && use(data.examples[Number(select.value)]));
+  byId("pick-example").hidden = !data.examples.length;
+}
+
+// Rows of the table with what Python predicted for them, where the page cannot predict.
+function startRows() {
+  for (const name of ["changing", "settings-buttons", "way"]) byId(name).hidden = true;
+  if (!data.examples.length) return;
+  offerExamples(showRow);
+  byId("example").value = data.examples.length >> 1;
+  showRow(data.examples[data.examples.length >> 1]);
+}
+
+function showRow(example) {
+  const list = element("dl", { class: "facts" });
+  data.inputs.forEach((input, k) => {
+    const item = element("div");
+    item.append(element("dt", {}, input.name), element("dd", {}, valueText(k, example.values[k])));
+    list.append(item);
+  });
+  byId("inputs").replaceChildren(list);
+  byId("said").textContent = example.said;
+  showTruth(example);
+  showReasons(example);
+}
+
+function showTruth(example) {
+  byId("truth").hidden = !example;
+  byId("truth").textContent = example ? `True value of this row: ${example.truth}` : "";
 }
 
 function setRow(values) {
@@ -41,7 +72,8 @@ function keep(setting) {
 function tellSettings() {
   const loaded = data.examples.findIndex((one) => isSame(one.values, row));
   byId("example").value = loaded < 0 ? "" : loaded;
-  showReasons(loaded < 0 ? null : data.examples[loaded]);
+  showReasons(data.examples[loaded]);
+  showTruth(data.examples[loaded]);
   byId("kept").hidden = !kept;
   if (!kept) return;
   byId("kept-said").textContent = kept.said;

@@ -20,30 +20,14 @@ from everytree.view.describe import leaf_classes
 
 @dataclass(frozen=True)
 class Words:
-    """Names, as text on one line.
+    """Names, as text on one line."""
 
-    Attributes
-    ----------
-    inputs : list of str
-        Names of the input columns.
-    features : list of str
-        Names of the columns of codes; an imported model may read one input in several ways.
-    codes : list of CodeWords
-        Labels of each column's codes.
-    classes : list of str
-        Class labels; empty for numbers.
-    last_time : float or None
-        Of times, some of which were cut short: the longest that was seen.
-    baseline : Baseline or None
-        Of survival curves: the hazard of all rows.
-    """
-
-    inputs: list[str]
-    features: list[str]
-    codes: list[CodeWords]
-    classes: list[str]
-    last_time: float | None = None
-    baseline: Any = None
+    inputs: list[str]  # names of the input columns
+    features: list[str]  # names of the columns of codes; an imported model may read one input in several ways
+    codes: list[CodeWords]  # labels of each column's codes
+    classes: list[str]  # class labels; empty for numbers
+    last_time: float | None = None  # of times, some of which were cut short: the longest that was seen
+    baseline: Any = None  # of survival curves: the hazard of all rows
 
     @classmethod
     def of(cls, model: Any) -> Words:
@@ -69,27 +53,16 @@ class Words:
 
 @dataclass(frozen=True)
 class Subject:
-    """A fitted model, with everything the page needs read once.
-
-    Attributes
-    ----------
-    model : estimator
-    words : Words
-    parts : Parts
-        What its predictions are made of.
-    posts, weights : list
-        The meta-trees and their weights; of an exact model the prunings of its most probable tree, of boosted trees
-        those of the forest that they are mixed with.
-    first : int
-        The tree with the largest weight, and among equals the largest evidence.
-    """
+    """A fitted model, with everything the page needs read once."""
 
     model: Any
     words: Words
-    parts: Parts
+    parts: Parts  # what its predictions are made of
+    # the meta-trees and their weights; of an exact model the prunings of its most probable tree, of boosted trees those
+    # of the forest that they are mixed with
     posts: list[Posterior]
     weights: list[float]
-    first: int
+    first: int  # the tree with the largest weight, and among equals the largest evidence
 
     @classmethod
     def of(cls, model: Any) -> Subject:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
@@ -15,17 +15,11 @@ SCRIPTS = ("model.js", "families.js", "drawing.js", "sums.js", "reasons.js", "se
 
 
 def filled(sections: dict[str, str], data: dict[str, Any]) -> str:
-    """Fill every place of the template in one pass: the inserted text is never searched for places again.
-
-    A page whose script computes no predictions, and that does not say why, has no panel.
-    """
+    """Fill every place of the template in one pass: the inserted text is never searched for places again."""
     folder = files("everytree.report")
     script = "".join((folder / name).read_text(encoding="utf-8") for name in SCRIPTS)
     script = f'"use strict";\n(() => {{\n{script}}})();\n'
-    has_panel = data["kernel"] is not None or bool(sections["no_whatif"])
     parts = sections | {
-        "whatif_link": '<a href="#whatif">What if</a>' if has_panel else "",
-        "whatif_section": with_parts("whatif.html", sections) if has_panel else "",
         "style": (folder / "page.css").read_text(encoding="utf-8"),
         "script": script,
         # Only this script runs, whatever a column may be called.
@@ -64,6 +58,17 @@ def pairs_list(pairs: Iterable[tuple[str, str]]) -> str:
     """Names and values."""
     items = "".join(f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in pairs)
     return f'<dl class="facts">{items}</dl>'
+
+
+def table_html(heads: Sequence[str], rows: Iterable[Sequence[str]], *, caption: str = "") -> str:
+    """A table of texts: the first cell of a row is its name."""
+    named = f"<caption>{escape(caption)}</caption>" if caption else ""
+    columns = "".join(f'<th scope="col">{escape(name)}</th>' for name in heads)
+    lines = "".join(
+        f'<tr><th scope="row">{escape(name)}</th>{"".join(f"<td>{escape(cell)}</td>" for cell in cells)}</tr>'
+        for name, *cells in rows
+    )
+    return f'<table class="scores">{named}<thead><tr>{columns}</tr></thead><tbody>{lines}</tbody></table>'
 
 
 def absent(why: str) -> str:

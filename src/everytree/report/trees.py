@@ -7,17 +7,14 @@ from collections.abc import Iterator
 
 from everytree.posterior.posterior import Posterior
 from everytree.report.subject import Subject, Words
-from everytree.view.describe import Drawing, describe, outcome_text, weight_text
+from everytree.view.describe import Drawing, describe
 from everytree.view.html import tree_list_html
-from everytree.view.text import branches
+from everytree.view.text import MAX_DEPTH, MAX_NODES, leaves_text
 
 MAX_LISTED = 120
 """Maximum number of nodes in the list; the rest is counted."""
 
 MAX_TREES = 5
-
-MAX_DESCRIBED = 20_000
-"""Maximum number of nodes of the most probable trees."""
 
 
 def listed_tree(subject: Subject) -> str:
@@ -32,25 +29,13 @@ def probable_trees(subject: Subject) -> Iterator[tuple[float, int, str]]:
         for exact in subject.model.posterior_.top_trees(MAX_TREES):
             drawing = _described(subject.model.model_.in_tree(exact.as_metatree()), subject.words)
             leaves = {node.number for node in drawing.nodes if node.is_terminal}
-            yield math.exp(exact.log_prob), exact.n_leaves, tree_text(drawing, leaves)
+            yield math.exp(exact.log_prob), exact.n_leaves, leaves_text(drawing, leaves)
         return
     post = subject.posts[subject.first]
     drawing = _described(post, subject.words)
     for tree, log_prob in post.top_trees(MAX_TREES):
-        yield math.exp(log_prob), tree.n_leaves, tree_text(drawing, set(tree.leaves.tolist()))
+        yield math.exp(log_prob), tree.n_leaves, leaves_text(drawing, set(tree.leaves.tolist()))
 
 
 def _described(post: Posterior, words: Words) -> Drawing:
-    return describe(post, **words.options(), max_depth=10_000, max_nodes=MAX_DESCRIBED)
-
-
-def tree_text(drawing: Drawing, leaves: set[int]) -> str:
-    """One pruned tree, one line per node, with the predictions of its leaves."""
-    lines: list[str] = []
-    for lead, node in branches(drawing, leaves):
-        if node is None or (node.children and node.number not in leaves):
-            lines.append(lead if node is None else f"{lead}{node.question}?")
-            continue
-        rows, text = weight_text(node, drawing.unit), outcome_text(node.outcome, drawing.classes)
-        lines.append(f"{lead}→ {text}" + (f"  ({rows})" if rows else ""))
-    return "\n".join(lines)
+    return describe(post, **words.options(), max_depth=MAX_DEPTH, max_nodes=MAX_NODES)

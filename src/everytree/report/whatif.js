@@ -4,12 +4,12 @@ const row = []; // one value an input column: null is missing
 const setters = []; // one function an input column, which writes a value into its field
 
 function startPanel() {
+  byId("no-whatif").hidden = Boolean(family);
+  byId("panel").hidden = !family && !data.examples.length;
   if (!family) {
-    const why = byId("no-whatif"); // not there where the page has no panel at all
-    if (why) why.hidden = false;
+    startRows();
     return;
   }
-  byId("panel").hidden = false;
   byId("way").hidden = Boolean(sums) || !svg;
   const off = data.left_out > 1e-10 ? ` No probability differs from Python's by more than ${nice(data.left_out, 2)}: the least probable nodes had no room.` : "";
   byId("exactness").textContent = off + family.note;
@@ -39,7 +39,9 @@ function choice(input, k, id) {
   const [least, most] = input.seen ?? [0, 1];
   let number = least;
   const values = isText ? input.categories : isNumber ? [least === most ? valueText(k, least) : "any value"] : ["no", "yes"];
-  values.forEach((name, i) => select.append(element("option", { value: i }, name)));
+  const order = values.map((_, i) => i);
+  if (isText) order.sort((a, b) => values[a].localeCompare(values[b], "en", { numeric: true }));
+  for (const i of order) select.append(element("option", { value: i }, values[i]));
   if (isText && input.may_be_new) select.append(element("option", { value: "new" }, "— another one —"));
   if (input.may_miss) select.append(element("option", { value: "missing" }, "— missing —"));
   const read = () => {
@@ -129,7 +131,8 @@ function answer() {
   const codes = encode(row);
   tellSettings();
   if (sums) {
-    showClasses(boostedProbs(codes));
+    if (family.hasClasses) showClasses(boostedProbs(codes));
+    else showNumbers(boostedDistribution(codes));
     return;
   }
   const parts = components(codes);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from inspect import signature
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -31,29 +32,18 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Draws(Recorded):
-    """Numbers of every draw, by chain.
-
-    Attributes
-    ----------
-    log_evidence : (n_chains, n_draws) float64
-        Log evidence of the structure, its prunings and leaves summed out.
-    n_leaves : (n_chains, n_draws) float64
-        Expected number of leaves, over the prunings of the structure.
-    used : (n_chains, n_draws, n_features) float64
-        Probability that each column is used, over the prunings of the structure.
-    root_column, root_code : (n_chains, n_draws) int32
-        The split of the root; -1 where it has none.
-    own, hotter, colder : (n_chains, n_draws, n_temperatures) float64
-        Log evidence of the structure at each power of the evidence, at that power and at the ones before and after.
-    """
+    """Numbers of every draw, by chain."""
 
     time_axis: ClassVar[int] = 1
 
-    log_evidence: FloatArray
-    n_leaves: FloatArray
+    log_evidence: FloatArray  # (n_chains, n_draws): log evidence of the structure, its prunings and leaves summed out
+    n_leaves: FloatArray  # (n_chains, n_draws): expected number of leaves, over the prunings of the structure
+    # (n_chains, n_draws, n_features): probability that each column is used, over the prunings of the structure
     used: FloatArray
-    root_column: NDArray[np.int32]
+    root_column: NDArray[np.int32]  # (n_chains, n_draws) int32: the split of the root; -1 where it has none
     root_code: NDArray[np.int32]
+    # (n_chains, n_draws, n_temperatures): log evidence of the structure at each power of the evidence, at that power
+    # and at the ones before and after
     own: FloatArray
     hotter: FloatArray
     colder: FloatArray
@@ -74,22 +64,16 @@ class Draws(Recorded):
 
 @dataclass(frozen=True)
 class Structures(Recorded):
-    """Structures in level order, one after another.
+    """Structures in level order, one after another."""
 
-    Attributes
-    ----------
-    sizes : (n_structures,) int64
-    feature, code, first_child, n_children : (n_nodes,) int32
-        As in `MetaTree`; the code is the threshold, the single category, or -1 for a split into all categories.
-    split_prior, split_prob : (n_nodes,) float64
-        Prior and posterior probability that a node is split, given that it is in the tree; 0 at terminals.
-    """
-
-    sizes: NDArray[np.int64]
+    sizes: NDArray[np.int64]  # (n_structures,)
+    # (n_nodes,) int32: as in `MetaTree`; the code is the threshold, the single category, or -1 for a split into all
+    # categories
     feature: NDArray[np.int32]
     code: NDArray[np.int32]
     first_child: NDArray[np.int32]
     n_children: NDArray[np.int32]
+    # (n_nodes,): prior and posterior probability that a node is split, given that it is in the tree; 0 at terminals
     split_prior: FloatArray
     split_prob: FloatArray
 
@@ -113,3 +97,22 @@ class Structures(Recorded):
         return MetaTree.from_arrays(
             own["feature"], own["first_child"], own["n_children"], own["code"], n_features=n_features
         )
+
+
+def inference_data(draws: Draws, acceptance: Mapping[str, float]) -> Any:
+    """Make ArviZ's `InferenceData`, from ArviZ 1.0 on a `DataTree`, of draws and the shares of accepted proposals."""
+    try:
+        import arviz
+    except ImportError as error:
+        raise ImportError("to_arviz() needs ArviZ: pip install everytree[arviz]") from error
+    shape = draws.log_evidence.shape
+    groups = {
+        "posterior": {"n_leaves": draws.n_leaves, "used": draws.used, "root_column": draws.root_column},
+        "sample_stats": {
+            "lp": draws.log_evidence,
+            **{f"acceptance_{name}": np.full(shape, rate) for name, rate in acceptance.items()},
+        },
+    }
+    if "posterior" in signature(arviz.from_dict).parameters:  # before ArviZ 1.0
+        return arviz.from_dict(**groups, dims={"used": ["column"]})
+    return arviz.from_dict(groups, dims={"used": ["column"]})

@@ -3,6 +3,9 @@
 The ratio of the evidences at neighbouring powers a < b is a mean of q_b / q_a over structures drawn at a, and one over
 a mean of q_a / q_b over those drawn at b. Stepping stones multiply such ratios from power 0, where the evidence is 1.
 Each is computed from the draws of both sides by Bennett's acceptance ratio, the estimate of least variance.
+
+Neighbours exchange structures. Their rejections add up to a length of the way from the prior to the posterior; the
+powers are placed so that each step has the same part of it, which is best for the exchange.
 """
 
 from __future__ import annotations
@@ -21,12 +24,7 @@ N_BATCHES = 10
 
 @dataclass(frozen=True)
 class EvidenceEstimate:
-    """Log evidence with its standard error.
-
-    Attributes
-    ----------
-    value, error : float
-    """
+    """Log evidence with its standard error."""
 
     value: float
     error: float
@@ -35,10 +33,8 @@ class EvidenceEstimate:
 def estimate_evidence(own: FloatArray, hotter: FloatArray, colder: FloatArray) -> EvidenceEstimate:
     """Log evidence at the last power, where the first power is 0.
 
-    Parameters
-    ----------
-    own, hotter, colder : (n_chains, n_draws, n_powers) float64
-        Log q of each structure at its own power, at the one before and at the one after.
+    `own`, `hotter` and `colder`, (n_chains, n_draws, n_powers): log q of each structure at its own power, at the one
+    before and at the one after.
     """
     upward = colder[:, :, :-1] - own[:, :, :-1]
     downward = hotter[:, :, 1:] - own[:, :, 1:]
@@ -75,3 +71,25 @@ def bennett_ratio(up: FloatArray, down: FloatArray) -> float:
         else:
             high = middle
     return float(0.5 * (low + high))
+
+
+def first_powers(n: int, temperature: float) -> FloatArray:
+    """n powers to begin with, from 0 to `temperature`; the target alone if n is 1."""
+    if n < 3:
+        return np.array([0.0, temperature])[2 - n :]
+    return np.concatenate([[0.0], temperature * np.geomspace(0.01, 1.0, n - 1)])
+
+
+def adapted_powers(powers: FloatArray, exchange_rate: FloatArray) -> FloatArray:
+    """Powers with the same ends whose neighbours should be rejected equally often.
+
+    `powers`: (n,). `exchange_rate`, (n - 1,): mean acceptance probability of an exchange of each power with the next.
+    """
+    n = len(powers)
+    if n < 3:
+        return powers
+    rejected = np.clip(1.0 - exchange_rate, 1e-3, 1.0)
+    length = np.concatenate([[0.0], np.cumsum(rejected)])
+    adapted = np.interp(np.linspace(0.0, length[-1], n), length, powers)
+    adapted[0], adapted[-1] = powers[0], powers[-1]
+    return adapted

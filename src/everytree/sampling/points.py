@@ -19,19 +19,11 @@ from everytree.trees.metatree import MetaTree
 
 @dataclass(frozen=True)
 class DistinctRows:
-    """Distinct rows of codes with the statistics of all rows that are equal to each.
+    """Distinct rows of codes with the statistics of all rows that are equal to each."""
 
-    Attributes
-    ----------
-    codes : (n_points, n_features) uint16
-    statistics : (n_points, n_statistics) float64
-    n_rows : int
-        Rows with positive weight.
-    """
-
-    codes: NDArray[np.uint16]
-    statistics: FloatArray
-    n_rows: int
+    codes: NDArray[np.uint16]  # (n_points, n_features) uint16
+    statistics: FloatArray  # (n_points, n_statistics)
+    n_rows: int  # rows with positive weight
 
     @classmethod
     def read(

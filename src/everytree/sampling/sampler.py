@@ -28,10 +28,8 @@ from everytree.families.base import NativeFamily
 from everytree.posterior.forest import Forest
 from everytree.posterior.split_prior import SplitPriorLike, log_split_stop, split_prior_of_depths
 from everytree.predictive.predictive import Predictive
-from everytree.sampling.arviz import inference_data
-from everytree.sampling.draws import Draws, Structures
-from everytree.sampling.evidence import EvidenceEstimate, estimate_evidence
-from everytree.sampling.ladder import adapted_powers, first_powers
+from everytree.sampling.draws import Draws, Structures, inference_data
+from everytree.sampling.evidence import EvidenceEstimate, adapted_powers, estimate_evidence, first_powers
 from everytree.sampling.points import DistinctRows
 from everytree.trees.metatree import read_only
 

@@ -23,13 +23,7 @@ MIN_STANDARD_ERRORS = 3.0
 
 
 def with_few_cuts(
-    schema: Schema,
-    codes: NDArray[Any],
-    grow_on: Classes | Numbers,
-    *,
-    max_bins: int,
-    max_cuts: int,
-    max_depth: int,
+    schema: Schema, codes: NDArray[Any], grow_on: Classes | Numbers, *, max_bins: int, max_cuts: int, max_depth: int
 ) -> Schema:
     """Return the schema with at most `max_bins` codes per column of numbers, and `max_cuts` cut points in total.
 

@@ -10,20 +10,11 @@ from numpy.typing import NDArray
 
 @dataclass(frozen=True)
 class Draw:
-    """A random sample of the rows of a table, which can be drawn again.
-
-    Attributes
-    ----------
-    seed : int
-    share : float
-        Share of the rows that are drawn, each of them once.
-    bootstrap : bool
-        Instead, as many rows are drawn as there are, with replacement.
-    """
+    """A random sample of the rows of a table, which can be drawn again."""
 
     seed: int
-    share: float = 1.0
-    bootstrap: bool = False
+    share: float = 1.0  # share of the rows that are drawn, each of them once
+    bootstrap: bool = False  # instead, as many rows are drawn as there are, with replacement
 
     def times(self, n_rows: int, group: NDArray[np.int64] | None = None) -> NDArray[np.int64]:
         """(n_rows,) how often each row is in the sample; rows of one group are drawn together, and at least one is."""

@@ -29,18 +29,11 @@ class GrowOn(Protocol):
 
 @dataclass(frozen=True)
 class Classes:
-    """Class numbers, by an impurity.
+    """Class numbers, by an impurity."""
 
-    Attributes
-    ----------
-    y : (n_rows,) int
-    weight : (n_rows,) float64 or None
-    criterion : {"gini", "entropy", "log_loss"}
-    """
-
-    y: NDArray[Any]
-    weight: FloatArray | None
-    criterion: str = "gini"
+    y: NDArray[Any]  # (n_rows,) int
+    weight: FloatArray | None  # (n_rows,)
+    criterion: str = "gini"  # {"gini", "entropy", "log_loss"}
     is_classification = True
 
     def grower(self, **table: Any) -> _kernels.Grower:
@@ -53,16 +46,10 @@ class Classes:
 
 @dataclass(frozen=True)
 class Numbers:
-    """Numbers, by the squared error about the mean of a leaf.
+    """Numbers, by the squared error about the mean of a leaf."""
 
-    Attributes
-    ----------
-    y : (n_rows,) float64
-    weight : (n_rows,) float64 or None
-    """
-
-    y: NDArray[Any]
-    weight: FloatArray | None
+    y: NDArray[Any]  # (n_rows,) float64
+    weight: FloatArray | None  # (n_rows,)
     is_classification = False
 
     def grower(self, **table: Any) -> _kernels.Grower:
@@ -72,17 +59,10 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Evidence:
-    """Targets of any leaf model, by the log evidence of its leaves.
-
-    Attributes
-    ----------
-    family : NativeFamily
-    statistics : (n_rows, n_statistics) float64
-        Contributions of the rows.
-    """
+    """Targets of any leaf model, by the log evidence of its leaves."""
 
     family: NativeFamily
-    statistics: FloatArray
+    statistics: FloatArray  # (n_rows, n_statistics): contributions of the rows
 
     @property
     def is_classification(self) -> bool:

@@ -52,32 +52,17 @@ many features."""
 
 @dataclass(frozen=True)
 class Growth:
-    """Settings for growing trees.
+    """Settings for growing trees."""
 
-    Attributes
-    ----------
-    grower : str or scikit-learn forest
-        A key of `GROWERS`, or an unfitted forest of scikit-learn's that is grown on the codes as it is.
-    max_depth, min_samples_leaf, max_features
-        As in scikit-learn's trees; `max_features="auto"` is set by the recipe.
-    subsample : float
-        Share of the rows that each tree sees, without replacement.
-    criterion : str, optional
-        One of `CLASS_CRITERIA` or `NUMBER_CRITERIA`; by default "gini" or "squared_error".
-    max_leaf_nodes : int, optional
-        Trees grow best split first until they have so many leaves.
-    bootstrap : bool
-        Whether each tree sees as many rows as there are, drawn with replacement. A row that is drawn twice counts
-        twice.
-    """
-
+    # a key of `GROWERS`, or an unfitted forest of scikit-learn's that is grown on the codes as it is
     grower: Any = "mixed"
-    max_depth: int | None = None
+    max_depth: int | None = None  # as in scikit-learn's trees; `max_features="auto"` is set by the recipe
     min_samples_leaf: int | float = 1
     max_features: MaxFeatures | Literal["auto"] = "auto"
-    subsample: float = 0.8
-    criterion: str | None = None
-    max_leaf_nodes: int | None = None
+    subsample: float = 0.8  # share of the rows that each tree sees, without replacement
+    criterion: str | None = None  # one of `CLASS_CRITERIA` or `NUMBER_CRITERIA`; by default "gini" or "squared_error"
+    max_leaf_nodes: int | None = None  # trees grow best split first until they have so many leaves
+    # Whether each tree sees as many rows as there are, drawn with replacement. A row that is drawn twice counts twice.
     bootstrap: bool = False
 
     def draw(self, seed: int) -> Draw:
@@ -165,8 +150,10 @@ def _grow_one(
     splitter, max_features = recipe
     times = draw.times(n_rows, group)
     in_bag = times > 0
-    drawn, of_drawn = np.flatnonzero(in_bag), times[in_bag]
-    sample = np.repeat(drawn, of_drawn)
+    sample = drawn = np.flatnonzero(in_bag)
+    if draw.bootstrap:
+        of_drawn = times[drawn]
+        sample = np.repeat(drawn, of_drawn)
     fewest, columns = growth.min_samples_leaf, columns_of(draw.seed)
     *arrays, terminal = grower.grow(
         sample=sample, columns=columns, seed=draw.seed, random_splits=splitter == "random",
@@ -176,7 +163,7 @@ def _grow_one(
     )  # fmt: skip
     names = ("feature", "first_child", "n_children", "threshold", "missing_child")
     tree = MetaTree.from_trusted_arrays(dict(zip(names, arrays, strict=True)), n_features)
-    return tree, in_bag, terminal[np.cumsum(of_drawn) - of_drawn]
+    return tree, in_bag, terminal[np.cumsum(of_drawn) - of_drawn] if draw.bootstrap else terminal
 
 
 def n_looked_at(max_features: MaxFeatures, n_features: int) -> int:

@@ -14,19 +14,10 @@ from everytree.trees.metatree import MetaTree
 
 @dataclass(frozen=True)
 class Grown:
-    """One structure and the rows it was grown on.
-
-    Attributes
-    ----------
-    tree : MetaTree
-    in_bag : (n_rows,) bool
-    statistics : (n_nodes, n_statistics) float64 or None
-        Of all rows in all nodes, where they were counted together with the growing.
-    draw : Draw or None
-        How its rows were drawn, where that was here.
-    """
+    """One structure and the rows it was grown on."""
 
     tree: MetaTree
-    in_bag: NDArray[np.bool_]
+    in_bag: NDArray[np.bool_]  # (n_rows,)
+    # (n_nodes, n_statistics): of all rows in all nodes, where they were counted together with the growing
     statistics: FloatArray | None = None
-    draw: Draw | None = None
+    draw: Draw | None = None  # how its rows were drawn, where that was here

@@ -39,17 +39,9 @@ def with_multiway_splits(
     children as leaves: the evidence of those against the evidence of the grown children, averaged over all their
     prunings.
 
-    Parameters
-    ----------
-    tree : MetaTree
-    codes, y, weight, **row_data
-        The rows the tree was grown on.
-    family : NativeFamily
-        The leaf model by which evidence is measured.
-    n_codes, is_categorical : (n_features,) arrays
-        Of the schema.
-    min_samples_leaf : float
-        A category with fewer rows than this, but some, prevents a split of its node into all categories.
+    `codes`, `y`, `weight` and `**row_data`: the rows the tree was grown on. `family`: the leaf model by which
+    evidence is measured. `n_codes` and `is_categorical`, (n_features,) arrays: of the schema. `min_samples_leaf`: a
+    category with fewer rows than this, but some, prevents a split of its node into all categories.
     """
     few = is_categorical & (n_codes >= 3) & (n_codes <= MAX_CATEGORIES)
     inner = ~tree.is_terminal

@@ -24,20 +24,12 @@ class Baseline:
 
     Between two knots, it is the number of events over the time that rows were observed there, each by its relative
     hazard: with it, all rows together accumulate as much hazard as they have events.
-
-    Attributes
-    ----------
-    times : (n_knots,) float64
-        Ascending, positive; the last one is the time of the last event.
-    positions : (n_knots,) float64
-        Where these times are among the cells: from 0 on, ascending, the last one is the number of cells.
-    lengths : (n_cells,) float64
-        Hazard that the baseline accumulates in each cell.
     """
 
-    times: FloatArray
+    times: FloatArray  # (n_knots,): ascending, positive; the last one is the time of the last event
+    # (n_knots,): where these times are among the cells: from 0 on, ascending, the last one is the number of cells
     positions: FloatArray
-    lengths: FloatArray
+    lengths: FloatArray  # (n_cells,): hazard that the baseline accumulates in each cell
 
     @classmethod
     def of(cls, rows: TimesOfRows, log_hazard: FloatArray, times: FloatArray) -> Baseline:
@@ -77,10 +69,21 @@ class Baseline:
         positions = np.interp(hazard, np.append(0.0, hazard[ends]), np.arange(n_cells + 1.0))
         return cls(times, positions, lengths)
 
-    def is_same(self, other: Baseline) -> bool:
-        """Whether two baselines are equal, so that what was counted by them may be added."""
+    def check_same(self, other: Baseline) -> None:
+        """Raise unless two baselines are equal, so that what was counted by them may be added."""
         mine, theirs = ((each.times, each.positions, each.lengths) for each in (self, other))
-        return all(np.array_equal(a, b) for a, b in zip(mine, theirs, strict=True))
+        if not all(np.array_equal(a, b) for a, b in zip(mine, theirs, strict=True)):
+            raise ValueError("other has another baseline hazard; models to merge come from one blank()")
+
+    def hazard(self) -> FloatArray:
+        """(n_knots,) what the hazard has accumulated to at the knots."""
+        upto = np.append(0.0, np.cumsum(self.lengths))
+        return np.asarray(np.interp(self.positions, np.arange(len(upto)), upto))
+
+    def hazard_between(self, start: FloatArray, end: FloatArray) -> FloatArray:
+        """(n_rows,) what the hazard accumulates to from one time to another."""
+        times, hazard = np.append(0.0, self.times), np.append(0.0, self.hazard())
+        return np.asarray(np.interp(end, times, hazard) - np.interp(start, times, hazard))
 
     def position(self, time: FloatArray) -> FloatArray:
         """(n_rows,) where times are among the cells; those after the last event at its place."""

@@ -22,17 +22,10 @@ class Sharpening:
 
     On the scale of log(-log S), where proportional hazards are a constant apart, distances from the mean curve are
     multiplied.
-
-    Attributes
-    ----------
-    power : float
-        By what; 1 leaves curves as they are.
-    centre : (n_times,) float64
-        The mean of log(-log S) over the rows of fit, at the times of the curves.
     """
 
-    power: float
-    centre: FloatArray
+    power: float  # by what; 1 leaves curves as they are
+    centre: FloatArray  # (n_times,): the mean of log(-log S) over the rows of fit, at the times of the curves
 
     def of(self, curves: FloatArray) -> FloatArray:
         """(n_rows, n_times) sharpened curves."""

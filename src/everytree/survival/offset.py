@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,48 +18,22 @@ MAX_ROWS = 10_000
 """Rows that coefficients are found by; a random part of more."""
 
 RIDGES = (1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
+"""That are compared; on tables of so many rows every third, since they matter less."""
 
 
-@dataclass(frozen=True)
-class Offset:
-    """The logarithm of a row's relative hazard: the sum of one number for the code of each column, within limits.
-
-    Attributes
-    ----------
-    first : (n_columns + 1,) int64
-        Where the numbers of each column begin; the last one of a column is for codes that are not known.
-    values : (n_values,) float64
-    centre : float
-        What is subtracted from the sums.
-    """
-
-    first: NDArray[np.int64]
-    values: FloatArray
-    centre: float
-
-    def log_hazard(self, codes: NDArray[Any]) -> FloatArray:
-        """(n_rows,) for rows of codes."""
-        total = np.full(len(codes), -self.centre)
-        for column in range(codes.shape[1]):
-            begin, end = self.first[column], self.first[column + 1]
-            total += self.values[begin + np.minimum(codes[:, column].astype(np.int64), end - begin - 1)]
-        return np.asarray(np.clip(total, -LARGEST_LOG_HAZARD, LARGEST_LOG_HAZARD))
+def within_limits(log_hazard: FloatArray) -> FloatArray:
+    """Logarithms of relative hazards that are not too far from 0."""
+    return np.asarray(np.clip(log_hazard, -LARGEST_LOG_HAZARD, LARGEST_LOG_HAZARD))
 
 
 class Terms(NamedTuple):
-    """Terms of proportional hazards, each a function of the code of one column.
+    """Terms of proportional hazards, each a function of the code of one column."""
 
-    Attributes
-    ----------
-    first : (n_columns + 1,) int64
-        As in `Offset`.
-    column : (n_terms,) int64
-    tables : list of (n_codes + 1,) float64
-        The term for each code, scaled to mean 0 and variance 1 over the rows.
-    """
-
+    # (n_columns + 1,): where the codes of each column begin in a list of those of all columns; the last one of a column
+    # is for codes that are not known
     first: NDArray[np.int64]
-    column: NDArray[np.int64]
+    column: NDArray[np.int64]  # (n_terms,)
+    # list of (n_codes + 1,) float64: the term for each code, scaled to mean 0 and variance 1 over the rows
     tables: Sequence[FloatArray]
 
     def design(self, codes: NDArray[Any]) -> FloatArray:
@@ -70,12 +43,12 @@ class Terms(NamedTuple):
             out[:, k] = table[np.minimum(codes[:, column].astype(np.int64), len(table) - 1)]
         return out
 
-    def offset(self, coefficients: FloatArray, centre: float = 0.0) -> Offset:
-        """The sum of the terms by their coefficients."""
+    def of_codes(self, coefficients: FloatArray) -> FloatArray:
+        """(n_values,) what the terms add up to for each code, by their coefficients."""
         values = np.zeros(int(self.first[-1]))
         for column, table, coefficient in zip(self.column, self.tables, coefficients, strict=True):
             values[self.first[column] : self.first[column + 1]] += coefficient * table
-        return Offset(self.first, values, centre)
+        return values
 
 
 def terms_of(
@@ -138,13 +111,9 @@ def _tables(counts: FloatArray, numbers: FloatArray | None, *, hinges: bool) -> 
 
 
 def fit_offset(
-    terms: Terms,
-    codes: NDArray[Any],
-    rows: TimesOfRows,
-    fold: NDArray[np.int64],
-    rng: np.random.Generator,
-) -> tuple[Offset, FloatArray]:
-    """The offset of a table, and what it is for each of its rows by the rows of other folds.
+    terms: Terms, codes: NDArray[Any], rows: TimesOfRows, fold: NDArray[np.int64], rng: np.random.Generator
+) -> tuple[FloatArray, float, FloatArray]:
+    """What each code adds to the log relative hazard, what is subtracted, and what that is for each row by other folds.
 
     The ridge is the one with which rows of other folds are predicted best.
     """
@@ -170,7 +139,7 @@ def fit_offset(
     folds = np.unique(fold)
     best, found = -np.inf, (RIDGES[-1], np.zeros(len(codes)))
     starts: list[FloatArray | None] = [None for _ in folds]
-    for ridge in reversed(RIDGES):
+    for ridge in reversed(RIDGES if len(codes) <= MAX_ROWS else RIDGES[::3]):
         out = predicted(ridge, starts)
         value = partial_log_likelihood(out, rows.time, rows.is_event, rows.entry, rows.weight)
         if value > best:
@@ -178,4 +147,4 @@ def fit_offset(
     every = coefficients(np.arange(len(codes)), found[0], None)
     lp = design @ every
     centre = float(np.log(np.average(np.exp(np.clip(lp, -30, 30)), weights=rows.weight)))
-    return terms.offset(every, centre), np.clip(found[1] - centre, -LARGEST_LOG_HAZARD, LARGEST_LOG_HAZARD)
+    return terms.of_codes(every), centre, within_limits(found[1] - centre)

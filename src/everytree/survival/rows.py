@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,26 +13,32 @@ from everytree.base.errors import ArgumentError
 
 
 class TimesOfRows(NamedTuple):
-    """The times of rows, one entry each.
+    """The times of rows, one entry each."""
 
-    Attributes
-    ----------
-    time : (n_rows,) float64
-    is_event : (n_rows,) bool
-        Whether the event was seen at that time; otherwise it is only known to come later.
-    entry : (n_rows,) float64
-        The time from which on the row was observed.
-    weight : (n_rows,) float64
-    """
-
-    time: FloatArray
+    time: FloatArray  # (n_rows,)
+    # (n_rows,): whether the event was seen at that time; otherwise it is only known to come later
     is_event: NDArray[np.bool_]
-    entry: FloatArray
-    weight: FloatArray
+    entry: FloatArray  # (n_rows,): the time from which on the row was observed
+    weight: FloatArray  # (n_rows,)
 
     def at(self, rows: NDArray[Any]) -> TimesOfRows:
         """Return some of the rows."""
         return TimesOfRows(*(column[rows] for column in self))
+
+
+class Positions(Protocol):
+    """What maps times to positions in cells."""
+
+    def position(self, time: FloatArray) -> FloatArray: ...
+
+
+def positions_of_rows(
+    baseline: Positions, y: NDArray[Any], weight: FloatArray | None, row_data: Mapping[str, Any]
+) -> tuple[FloatArray, dict[str, Any]]:
+    """Times as positions on a baseline, and their row data with entries as positions."""
+    known = times_of_rows(y, weight, row_data)
+    entry = {"entry": baseline.position(known.entry)} if "entry" in row_data else {}
+    return baseline.position(known.time), {**row_data, **entry}
 
 
 def times_of_rows(y: NDArray[Any], weight: FloatArray | None, row_data: Mapping[str, Any]) -> TimesOfRows:

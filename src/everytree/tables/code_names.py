@@ -38,19 +38,11 @@ NOTHING = "no value"
 
 
 class Codes(NamedTuple):
-    """Codes of a column that can reach a node.
+    """Codes of a column that can reach a node."""
 
-    Attributes
-    ----------
-    low, high : int
-        The first and the last; none where the first is larger.
-    missing : bool
-        Whether a missing value, which has no code, can reach it too.
-    """
-
-    low: int = 0
+    low: int = 0  # the first and the last; none where the first is larger
     high: int = LARGEST_CODE
-    missing: bool = True
+    missing: bool = True  # whether a missing value, which has no code, can reach it too
 
     def child(self, threshold: int, child: int, missing_child: int) -> Codes:
         """Those of them that go on to a child of a split on the column, which takes missing values to another."""
@@ -62,24 +54,12 @@ class Codes(NamedTuple):
 
 @dataclass(frozen=True)
 class CodeWords(Sequence[str]):
-    """The labels of one column, one text for each code.
+    """The labels of one column, one text for each code."""
 
-    Attributes
-    ----------
-    values : tuple of tuple of str
-        For each code its categories, or the largest number that has it.
-    is_ordered : bool
-        Whether the codes have a natural order.
-    has_missing_code : bool
-        Whether a missing value is one code more, after these.
-    input : int
-        The input column that is coded; several columns may code the same one. -1 if that is not known.
-    """
-
-    values: tuple[tuple[str, ...], ...]
-    is_ordered: bool
-    has_missing_code: bool = False
-    input: int = -1
+    values: tuple[tuple[str, ...], ...]  # for each code its categories, or the largest number that has it
+    is_ordered: bool  # whether the codes have a natural order
+    has_missing_code: bool = False  # whether a missing value is one code more, after these
+    input: int = -1  # The input column that is coded; several columns may code the same one. -1 if that is not known.
 
     @classmethod
     def of(cls, column: Column, input: int = -1) -> CodeWords:

@@ -35,53 +35,33 @@ def unseen_code(dtype: DTypeLike) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """One column of a schema, checked and frozen.
-
-    Attributes
-    ----------
-    name : str or None
-    kind : {"numeric", "boolean", "datetime", "categorical"}
-    cuts : (n_codes - 1,) float64
-        Ascending; empty in a categorical column.
-    categories : tuple of str, int, float or bool
-        In the order of their codes; empty in all other columns.
-    has_missing : bool
-        Whether rows of fit had missing values here.
-    single : bool
-        Whether numbers are rounded to float32 before they are compared with the cuts.
-    source : str, int or None
-        Name or position of the input column that is read; None if it is the name or position of this one.
-    groups : tuple of int
-        The code of each category, or of the numbers up to each cut and beyond the last; -1 is missing. Empty if each
-        has its own code.
-    pooled : bool
-        Whether the groups are pools of categories with similar mean targets (see `tables/pooling.py`). A category that
-        is not listed is then one that was not there at fit; in other columns with groups it is missing.
-    new_code : int
-        The pool of a category that was not there at fit: that of the overall mean. -1 if such categories have the
-        reserved code, as in all columns that are not pooled.
-    text : TextRule or None
-        How the text that the column held at fit is read as numbers or dates (see `tables/texts.py`); None if it held
-        none.
-    hashed : (int, int) or None
-        Seed and number of a tree of an online forest: text stands for a number from 0 to 1, the position that its hash
-        has in this tree, so that no categories are listed. None in all other columns.
-    formula : Formula or None
-        How the numbers follow from those of two other columns of the schema; None where the column reads an input.
-    """
+    """One column of a schema, checked and frozen."""
 
     name: str | None
-    kind: Kind
+    kind: Kind  # {"numeric", "boolean", "datetime", "categorical"}
+    # (n_codes - 1,) float64: ascending; empty in a categorical column
     cuts: NDArray[np.float64] = ()  # type: ignore[assignment]
+    # tuple of str, int, float or bool: in the order of their codes; empty in all other columns
     categories: tuple[Label, ...] = ()
-    has_missing: bool = False
-    single: bool = False
+    has_missing: bool = False  # whether rows of fit had missing values here
+    single: bool = False  # whether numbers are rounded to float32 before they are compared with the cuts
+    # name or position of the input column that is read; None if it is the name or position of this one
     source: str | int | None = None
+    # The code of each category, or of the numbers up to each cut and beyond the last; -1 is missing. Empty if each has
+    # its own code.
     groups: tuple[int, ...] = ()
+    # Whether the groups are pools of categories with similar mean targets (see `tables/pooling.py`). A category that is
+    # not listed is then one that was not there at fit; in other columns with groups it is missing.
     pooled: bool = False
+    # The pool of a category that was not there at fit: that of the overall mean. -1 if such categories have the
+    # reserved code, as in all columns that are not pooled.
     new_code: int = -1
+    # how the text that the column held at fit is read as numbers or dates (see `tables/texts.py`); None if it held none
     text: TextRule | None = None
+    # (int, int): Seed and number of a tree of an online forest: text stands for a number from 0 to 1, the position that
+    # its hash has in this tree, so that no categories are listed. None in all other columns.
     hashed: tuple[int, int] | None = None
+    # how the numbers follow from those of two other columns of the schema; None where the column reads an input
     formula: Formula | None = None
 
     def __post_init__(self) -> None:

@@ -19,20 +19,12 @@ class Formula(NamedTuple):
 
     A number is missing where one of the two is, a ratio by zero is 0, and what is too large for a float is the largest
     float.
-
-    Attributes
-    ----------
-    operator : {"+", "-", "*", "/"}
-    first, second : int
-        The two columns of numbers, by their places in the schema.
-    first_scale, second_scale : float
-        By which the numbers of each are divided before; 1 in products and ratios.
     """
 
-    operator: Operator
-    first: int
+    operator: Operator  # {"+", "-", "*", "/"}
+    first: int  # the two columns of numbers, by their places in the schema
     second: int
-    first_scale: float = 1.0
+    first_scale: float = 1.0  # by which the numbers of each are divided before; 1 in products and ratios
     second_scale: float = 1.0
 
     def check(self, label: str) -> None:

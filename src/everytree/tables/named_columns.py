@@ -15,12 +15,8 @@ from everytree.tables.reading import as_frame, in_memory, is_records
 def split_off(X: Any, given: Mapping[str, Any]) -> tuple[Any, dict[str, Any]]:
     """Return a table without the columns that arguments name, and the arguments with these columns in place of names.
 
-    Parameters
-    ----------
-    X : table
-        A query of polars or DuckDB is computed.
-    given : mapping of str to array_like, str or None
-        Arguments with one entry a row, or the names of columns of X that hold them.
+    `X`: a query of polars or DuckDB is computed. `given`: arguments with one entry a row, or the names of columns of X
+    that hold them.
     """
     X, named = in_memory(X), {argument: name for argument, name in given.items() if isinstance(name, str)}
     if not named:

@@ -37,26 +37,13 @@ START, N_ROUNDS = 10.0, 10
 
 @dataclass(frozen=True)
 class CategoryMeans:
-    """Mean targets of categories, shrunk towards that of all rows.
+    """Mean targets of categories, shrunk towards that of all rows."""
 
-    Attributes
-    ----------
-    index : (n_rows,) int64
-        Category of each row that counts.
-    apart : (n_rows,) float64
-        Target of each of these rows less the mean of all, divided by the largest of them.
-    weight : (n_rows,) float64
-        A row of weight 2 counts as two.
-    n_labels : int
-    strength : float
-        Rows that the overall mean counts for; infinite if categories do not differ.
-    """
-
-    index: NDArray[np.int64]
-    apart: FloatArray
-    weight: FloatArray
+    index: NDArray[np.int64]  # (n_rows,): category of each row that counts
+    apart: FloatArray  # (n_rows,): target of each of these rows less the mean of all, divided by the largest of them
+    weight: FloatArray  # (n_rows,): a row of weight 2 counts as two
     n_labels: int
-    strength: float
+    strength: float  # rows that the overall mean counts for; infinite if categories do not differ
 
     @classmethod
     def fit(
@@ -64,13 +51,7 @@ class CategoryMeans:
     ) -> CategoryMeans:
         """Estimate the strength of the prior.
 
-        Parameters
-        ----------
-        index : (n_rows,) int64
-            Category of each row, not negative.
-        n_labels : int
-        targets : (n_rows,) float64
-        weight : (n_rows,) float64, optional
+        `index`, (n_rows,) int64: category of each row, not negative. `targets`: (n_rows,). `weight`: (n_rows,).
         """
         weight = np.ones(len(index)) if weight is None else weight
         apart = targets - (weight @ targets / weight.sum() if len(index) else 0.0)

@@ -40,32 +40,17 @@ ENCODED_TEXT = b"everytree: text"
 
 @dataclass(frozen=True)
 class Values:
-    """One column of a table.
+    """One column of a table."""
 
-    Attributes
-    ----------
-    kind : Kind or None
-        From the column's type; None if there are only missing values.
-    numbers : (n_rows,) real numbers of a type the kernels read, NaN where missing; None in a categorical column
-    labels : tuple of distinct values of a categorical column
-    index : (n_rows,) int, index of each row's value in `labels`, -1 where missing
-    declared : bool
-        Whether `labels` are those of the type, in its order, whether or not they occur.
-    ordered : bool
-        Whether the order of `labels` has a meaning.
-    zoned : bool
-        Whether dates are instants, with a time zone, rather than local times.
-    is_text : bool
-        Whether `labels` are plain text, which may hold numbers or dates, rather than values of a categorical type.
-    """
-
-    kind: Kind | None
+    kind: Kind | None  # from the column's type; None if there are only missing values
+    # (n_rows,) real numbers of a type the kernels read, NaN where missing; None in a categorical column
     numbers: NDArray[Any] | None = None
     labels: tuple[Label, ...] = ()
-    index: NDArray[Any] | None = None
-    declared: bool = False
-    ordered: bool = False
-    zoned: bool = False
+    index: NDArray[Any] | None = None  # (n_rows,) int, index of each row's value in `labels`, -1 where missing
+    declared: bool = False  # whether `labels` are those of the type, in its order, whether or not they occur
+    ordered: bool = False  # whether the order of `labels` has a meaning
+    zoned: bool = False  # whether dates are instants, with a time zone, rather than local times
+    # whether `labels` are plain text, which may hold numbers or dates, rather than values of a categorical type
     is_text: bool = False
 
     def at(self, rows: NDArray[Any]) -> Values:

@@ -57,6 +57,30 @@ class PrunedTree:
         """Depth of the deepest leaf."""
         return int(self.tree.depth[self.leaves].max())
 
+    def to_text(self, post: Any = None, **options: Any) -> str:
+        """This tree, one line per node.
+
+        Parameters
+        ----------
+        post : Posterior, optional
+            Of the same meta-tree, by which leaves predict; without it the questions alone are written.
+        **options
+            `feature_names`, `code_names` and `class_names` as in `everytree.view.text.tree_text`.
+
+        Examples
+        --------
+        >>> import everytree as et
+        >>> post = et.Posterior(et.MetaTree.complete([0, 1, 1]), et.Bernoulli(1, 1))
+        >>> post = post.update([[0, 0], [0, 1], [1, 0], [1, 1]] * 3, [0, 0, 1, 1] * 3)
+        >>> print(post.map_tree().to_text(post, feature_names=["wet", "cold"]))
+        wet?
+        ├─ = 0  leaf: P(y = 1) = 0.125  (6 rows)
+        └─ = 1  leaf: P(y = 1) = 0.875  (6 rows)
+        """
+        from everytree.view.text import pruned_text
+
+        return pruned_text(self, post, **options)
+
     def apply(self, X: ArrayLike) -> NodeArray:
         """The leaf in which each row ends, as a position in `leaves`."""
         ends, which = np.unique(self.tree.route(X), return_inverse=True)

@@ -157,17 +157,11 @@ class TreeQuestions(ABC):
 
 @dataclass(frozen=True)
 class TreeDistribution(TreeQuestions):
-    """p(T) = prod(split_prob of inner nodes) * prod(1 - split_prob of leaves), in logs.
-
-    Attributes
-    ----------
-    tree : MetaTree
-    log_split, log_stop : (n_nodes,) float64
-        Log probability that a node is split, and that it is not, given that it is in the tree. Both are kept: a
-        probability near 1 loses the digits of its complement.
-    """
+    """p(T) = prod(split_prob of inner nodes) * prod(1 - split_prob of leaves), in logs."""
 
     tree: MetaTree
+    # (n_nodes,): Log probability that a node is split, and that it is not, given that it is in the tree. Both are kept:
+    # a probability near 1 loses the digits of its complement.
     log_split: FloatArray
     log_stop: FloatArray
 

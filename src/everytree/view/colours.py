@@ -12,21 +12,12 @@ DARK_INK = "#22252b"
 
 @dataclass(frozen=True)
 class Palette:
-    """Colours that suit one paper, "#rrggbb".
+    """Colours that suit one paper, "#rrggbb"."""
 
-    Attributes
-    ----------
-    paper : str
-        What is drawn on.
-    ink, line : str
-        Words and lines.
-    splits : tuple of str
-        Split probability 0, 1/8, ..., 1: equal steps along a straight line in OKLab, so that they look equally large.
-    """
-
-    paper: str
-    ink: str
+    paper: str  # what is drawn on
+    ink: str  # words and lines
     line: str
+    # split probability 0, 1/8, ..., 1: equal steps along a straight line in OKLab, so that they look equally large
     splits: tuple[str, ...]
 
     @property

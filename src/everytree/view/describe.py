@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -42,71 +42,34 @@ MAX_CLASSES = 8
 
 @dataclass(frozen=True)
 class Outcome:
-    """The predictive distribution of a node that is a leaf; fields that the family does not have are empty or NaN.
+    """The predictive distribution of a node that is a leaf; fields that the family does not have are empty or NaN."""
 
-    Attributes
-    ----------
-    probs : tuple of float
-        One for each of `Drawing.classes`.
-    mean, std : float
-    median, last_time : float
-        Of times, some of which were cut short: the median, and the longest time that was seen. The mean is then that of
-        times up to it, and has no standard deviation.
-    coefficients : tuple of float
-        Posterior mean of a linear regression, if no inputs were given to predict at.
-    """
-
-    probs: tuple[float, ...] = ()
+    probs: tuple[float, ...] = ()  # one for each of `Drawing.classes`
     mean: float = math.nan
     std: float = math.nan
-    coefficients: tuple[float, ...] = ()
+    coefficients: tuple[float, ...] = ()  # posterior mean of a linear regression, if no inputs were given to predict at
+    # Of times, some of which were cut short: the median, and the longest time that was seen. The mean is then that of
+    # times up to it, and has no standard deviation.
     median: float = math.nan
     last_time: float = math.nan
 
 
 @dataclass(frozen=True)
 class DrawnNode:
-    """One node of a drawing; `parent` and `children` are positions in `Drawing.nodes`.
+    """One node of a drawing; `parent` and `children` are positions in `Drawing.nodes`."""
 
-    Attributes
-    ----------
-    number : int
-        Its number in the meta-tree.
-    parent : int
-        -1 at the root.
-    children : tuple of int
-    depth : int
-    is_terminal : bool
-        Whether it is drawn as a leaf: its split may be left out.
-    answer : str
-        The condition that leads here; empty at the root.
-    question : str
-        The name of the feature it splits on; empty where it is drawn as a leaf.
-    split_prob : float
-        0 at a terminal of the meta-tree.
-    helps : float
-        Probability that the split helps rows on which it was not chosen; NaN where it is not known.
-    node_prob : float
-        P(s in T), the product of `split_prob` above.
-    weight : float or None
-        Weight of the rows it has seen, in units of `Drawing.unit`.
-    n_hidden : int
-        Nodes below that are not drawn here nor below a drawn child.
-    outcome : Outcome
-    """
-
-    number: int
-    parent: int
+    number: int  # its number in the meta-tree
+    parent: int  # -1 at the root
     children: tuple[int, ...]
     depth: int
-    is_terminal: bool
-    answer: str
-    question: str
-    split_prob: float
-    helps: float
-    node_prob: float
-    weight: float | None
-    n_hidden: int
+    is_terminal: bool  # whether it is drawn as a leaf: its split may be left out
+    answer: str  # the condition that leads here; empty at the root
+    question: str  # the name of the feature it splits on; empty where it is drawn as a leaf
+    split_prob: float  # 0 at a terminal of the meta-tree
+    helps: float  # probability that the split helps rows on which it was not chosen; NaN where it is not known
+    node_prob: float  # p(s in T), the product of `split_prob` above
+    weight: float | None  # weight of the rows it has seen, in units of `Drawing.unit`
+    n_hidden: int  # nodes below that are not drawn here nor below a drawn child
     outcome: Outcome
 
     @property
@@ -118,29 +81,15 @@ class DrawnNode:
 
 @dataclass(frozen=True)
 class Drawing:
-    """The nodes to draw, parents before children and siblings in order (depth first).
-
-    Attributes
-    ----------
-    nodes : tuple of DrawnNode
-    classes : tuple of str
-        Names of the classes, empty for families without.
-    unit : str
-        The unit of `DrawnNode.weight`: "rows", or what the family keeps instead.
-    scale : tuple of float or None
-        Ends of a scale for means and standard deviations, the same for all nodes; None where there are none.
-    has_helps : bool
-        Whether it is known which splits help other rows.
-    n_left_out : int
-        Splits of the meta-tree that are left out, since they or one above do not help other rows.
-    """
+    """The nodes to draw, parents before children and siblings in order (depth first)."""
 
     nodes: tuple[DrawnNode, ...]
-    classes: tuple[str, ...]
-    unit: str
+    classes: tuple[str, ...]  # names of the classes, empty for families without
+    unit: str  # the unit of `DrawnNode.weight`: "rows", or what the family keeps instead
+    # ends of a scale for means and standard deviations, the same for all nodes; None where there are none
     scale: tuple[float, float] | None
-    has_helps: bool = False
-    n_left_out: int = 0
+    has_helps: bool = False  # whether it is known which splits help other rows
+    n_left_out: int = 0  # splits of the meta-tree that are left out, since they or one above do not help other rows
 
     @property
     def left_out(self) -> str:
@@ -223,6 +172,25 @@ def describe(
     scale = _scale(outcomes, post.family.support.lowest)
     n_left_out = int(np.sum(~tree.is_terminal)) - _n_splits(tree, is_leaf)
     return Drawing(tuple(nodes), classes, unit, scale, helps is not None, n_left_out)
+
+
+def with_rows_of(
+    drawing: Drawing,
+    post: Posterior,
+    *,
+    class_names: Sequence[Any] | None = None,
+    last_time: float | None = None,
+    baseline: Any = None,
+    **row_data: Any,
+) -> Drawing:
+    """The same nodes, with the weights and predictions of another posterior over the same meta-tree."""
+    order = np.array([node.number for node in drawing.nodes])
+    seen = post.family.at(order).seen(post.statistics[order])
+    outcomes, classes = _outcomes(post, order, class_names, row_data, last_time, baseline)
+    weights = [None] * len(order) if seen is None else list(map(float, seen[0]))
+    each = zip(drawing.nodes, weights, outcomes, strict=True)
+    nodes = tuple(replace(node, weight=weight, outcome=outcome) for node, weight, outcome in each)
+    return replace(drawing, nodes=nodes, classes=classes)
 
 
 # ---- choice of nodes ------------------------------------------------------------------------------------------------

@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Container, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Container, Iterator, Sequence
+from typing import Any
 
+from everytree.base.errors import ArgumentError
+from everytree.families.categorical import Bernoulli
+from everytree.posterior.posterior import Posterior
 from everytree.predictive.restricted import time_text
-from everytree.view.describe import Drawing, DrawnNode, amount, describe, mean_words, more, number
+from everytree.trees.pruned import PrunedTree
+from everytree.view.describe import (
+    Drawing,
+    DrawnNode,
+    Outcome,
+    amount,
+    describe,
+    mean_words,
+    more,
+    number,
+    outcome_text,
+    weight_text,
+)
 
-if TYPE_CHECKING:
-    from everytree.posterior.posterior import Posterior
+MAX_DEPTH, MAX_NODES = 10_000, 20_000
+"""Limits of a pruned tree that is written out whole."""
 
 MAX_COLUMNS = 4
 """Maximum number of classes with a column each; if there are more, the most probable class is named."""
@@ -57,23 +72,49 @@ def tree_text(post: Posterior, *, max_depth: int = 3, max_nodes: int = 200, **op
        └─ … 2 nodes
     """
     drawing = describe(post, max_depth=max_depth, max_nodes=max_nodes, **options)
-    labels = [(_label(lead, node), node) for lead, node in branches(drawing)]
+    labels = [(node_label(lead, node), node) for lead, node in branches(drawing)]
     header = [
         *(["helps"] if drawing.has_helps else []),
         "split",
         "in tree",
         *([drawing.unit] if drawing.unit else []),
-        *_outcome_header(drawing),
+        *outcome_header(drawing),
     ]
     table = [header, *(_cells(drawing, node) if node is not None else [] for _, node in labels)]
-    widths = [max(len(row[i]) for row in table if row) for i in range(len(header))]
-    margin = max(len(label) for label, _ in labels)
-    lines = [
-        f"{label:<{margin}}  " + "  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=False))
-        for label, row in zip(["", *(label for label, _ in labels)], table, strict=True)
+    lines = aligned(["", *(label for label, _ in labels)], table)
+    return "\n".join([*lines, drawing.left_out] if drawing.n_left_out else lines)
+
+
+def aligned(labels: Sequence[str], table: Sequence[Sequence[str]]) -> list[str]:
+    """Lines with a label at the left and the cells of a table in columns; a row without cells has the label alone."""
+    widths = [max(len(row[i]) for row in table if row) for i in range(len(table[0]))]
+    margin = max(map(len, labels))
+    return [
+        (f"{label:<{margin}}  " + "  ".join(f"{cell:>{n}}" for cell, n in zip(row, widths, strict=False))).rstrip()
+        for label, row in zip(labels, table, strict=True)
     ]
-    lines += [drawing.left_out] if drawing.n_left_out else []
-    return "\n".join(line.rstrip() for line in lines)
+
+
+def pruned_text(tree: PrunedTree, post: Posterior | None = None, **options: Any) -> str:
+    """One pruned tree, one line per node; with a posterior of its meta-tree also what the leaves predict."""
+    if post is not None and post.tree != tree.tree:
+        raise ArgumentError("post", "is of another meta-tree than this pruned tree")
+    shown = Posterior(tree.tree, Bernoulli()) if post is None else post
+    drawing = describe(shown, **{"max_depth": MAX_DEPTH, "max_nodes": MAX_NODES, **options})
+    return leaves_text(drawing, set(tree.leaves.tolist()), has_outcomes=post is not None)
+
+
+def leaves_text(drawing: Drawing, leaves: Container[int], *, has_outcomes: bool = True) -> str:
+    """The part of a drawing that is cut off at some nodes, with the predictions of these leaves."""
+    lines: list[str] = []
+    for lead, node in branches(drawing, leaves):
+        if node is None or (node.children and node.number not in leaves):
+            lines.append(lead if node is None else f"{lead}{node.question}?")
+            continue
+        rows, text = weight_text(node, drawing.unit), outcome_text(node.outcome, drawing.classes)
+        said = f": {text}" + (f"  ({rows})" if rows else "") if has_outcomes else ""
+        lines.append(f"{lead}leaf{said}")
+    return "\n".join(lines)
 
 
 def branches(drawing: Drawing, leaves: Container[int] = ()) -> Iterator[tuple[str, DrawnNode | None]]:
@@ -101,12 +142,13 @@ def branches(drawing: Drawing, leaves: Container[int] = ()) -> Iterator[tuple[st
             waiting += [(child, True) for child in reversed(node.children)]
 
 
-def _label(lead: str, node: DrawnNode | None) -> str:
+def node_label(lead: str, node: DrawnNode | None) -> str:
     """The left side of a line."""
     return lead if node is None else lead + ("leaf" if node.is_terminal else f"{node.question}?")
 
 
-def _outcome_header(drawing: Drawing) -> list[str]:
+def outcome_header(drawing: Drawing) -> list[str]:
+    """Heads of the columns of `outcome_cells`."""
     classes = drawing.classes
     if drawing.nodes[0].outcome.coefficients:
         return ["coefficients"]
@@ -119,19 +161,22 @@ def _outcome_header(drawing: Drawing) -> list[str]:
 
 
 def _cells(drawing: Drawing, node: DrawnNode) -> list[str]:
-    outcome, classes = node.outcome, drawing.classes
     cells = ["" if node.is_terminal else f"{node.split_prob:.3f}", f"{node.node_prob:.3f}"]
     if drawing.has_helps:
         cells = ["" if node.is_terminal else f"{node.helps:.3f}", *cells]
-    if node.weight is not None:
-        cells.append(amount(node.weight))
+    return [*cells, *([] if node.weight is None else [amount(node.weight)]), *outcome_cells(drawing, node.outcome)]
+
+
+def outcome_cells(drawing: Drawing, outcome: Outcome) -> list[str]:
+    """The prediction of a leaf, in columns."""
+    classes = drawing.classes
     if outcome.coefficients:
-        return [*cells, ", ".join(number(w, 3) for w in outcome.coefficients)]
+        return [", ".join(number(w, 3) for w in outcome.coefficients)]
     if not classes and not math.isnan(outcome.last_time):
-        return [*cells, time_text(outcome.median, outcome.last_time), number(outcome.mean)]
+        return [time_text(outcome.median, outcome.last_time), number(outcome.mean)]
     if not classes:
-        return [*cells, number(outcome.mean), number(outcome.std, 3)]
+        return [number(outcome.mean), number(outcome.std, 3)]
     if len(classes) > MAX_COLUMNS:
         best = max(range(len(classes)), key=outcome.probs.__getitem__)
-        return [*cells, classes[best], f"{outcome.probs[best]:.3f}"]
-    return [*cells, *(f"{p:.3f}" for p in (outcome.probs[1:] if len(classes) == 2 else outcome.probs))]
+        return [classes[best], f"{outcome.probs[best]:.3f}"]
+    return [f"{p:.3f}" for p in (outcome.probs[1:] if len(classes) == 2 else outcome.probs)]

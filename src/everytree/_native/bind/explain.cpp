@@ -26,11 +26,17 @@ void check_tree(const Tree& tree, std::size_t n_columns, const Input<double>& ma
         throw std::invalid_argument("trees must read no more columns than there are");
 }
 
-// Everything is copied: arrays of Python may be let go afterwards.
-std::unique_ptr<TreeSum> tree_sum(const std::vector<nb::object>& trees, const std::vector<Input<double>>& mass,
-                                  const std::vector<Input<double>>& values, Input<double> weights,
-                                  Input<std::int32_t> first_output, Input<std::int32_t> player,
-                                  Input<std::uint16_t> known, int n_players, int n_outputs) {
+// A sum of trees, and what keeps their arrays alive.
+struct HeldTreeSum {
+    std::vector<nb::object> trees;
+    std::vector<Input<double>> mass, values;
+    TreeSum sum;
+};
+
+std::unique_ptr<HeldTreeSum> tree_sum(std::vector<nb::object> trees, std::vector<Input<double>> mass,
+                                      std::vector<Input<double>> values, Input<double> weights,
+                                      Input<std::int32_t> first_output, Input<std::int32_t> player,
+                                      Input<std::uint16_t> known, int n_players, int n_outputs) {
     const std::size_t n = trees.size();
     if (mass.size() != n || values.size() != n || weights.size() != n || first_output.size() != n)
         throw std::invalid_argument("there must be as many arrays as trees");
@@ -45,15 +51,15 @@ std::unique_ptr<TreeSum> tree_sum(const std::vector<nb::object>& trees, const st
         games.push_back({tree.view, mass[i].data(), values[i].data(), static_cast<int>(values[i].shape(1)), first,
                          weights.data()[i]});
     }
-    return without_gil(true, [&] {
-        return std::make_unique<TreeSum>(games, std::vector<std::int32_t>(player.data(), player.data() + player.size()),
-                                         std::vector<std::uint16_t>(known.data(), known.data() + known.size()),
-                                         n_players, n_outputs);
-    });
+    TreeSum sum(std::move(games), std::vector<std::int32_t>(player.data(), player.data() + player.size()),
+                std::vector<std::uint16_t>(known.data(), known.data() + known.size()), n_players, n_outputs);
+    return std::make_unique<HeldTreeSum>(
+        HeldTreeSum{std::move(trees), std::move(mass), std::move(values), std::move(sum)});
 }
 
 // (n_rows, n_players, n_outputs), or None for a table that cannot be read in place.
-std::optional<Output<double>> explain_rows(const TreeSum& self, nb::handle X, int n_jobs) {
+std::optional<Output<double>> explain_rows(const HeldTreeSum& held, nb::handle X, int n_jobs) {
+    const TreeSum& self = held.sum;
     CodeBuffer buffer;
     if (!buffer.open(X, {self.n_columns(), true})) return std::nullopt;
     const auto n_rows = static_cast<std::size_t>(buffer.n_rows());
@@ -70,9 +76,9 @@ std::optional<Output<double>> explain_rows(const TreeSum& self, nb::handle X, in
 }  // namespace
 
 void bind_explain(nb::module_& module) {
-    nb::class_<TreeSum>(module, "TreeSum")
+    nb::class_<HeldTreeSum>(module, "TreeSum")
         .def("explain", &explain_rows, "X"_a.none(), "n_jobs"_a)
-        .def("base", [](const TreeSum& self) { return to_numpy(self.base()); });
+        .def("base", [](const HeldTreeSum& self) { return to_numpy(self.sum.base()); });
     module.def("tree_sum", &tree_sum, nb::kw_only(), "trees"_a, "mass"_a, "values"_a, "weights"_a, "first_output"_a,
                "player"_a, "known"_a, "n_players"_a, "n_outputs"_a);
 }

@@ -3,7 +3,9 @@
 #include "bind/common.hpp"
 #include "bind/modules.hpp"
 #include "core/rows.hpp"
+#include "core/taking_away.hpp"
 #include "core/with_family.hpp"
+#include "numerics/beta_negative_binomial.hpp"
 #include "numerics/special.hpp"
 
 namespace everytree::bind {
@@ -80,6 +82,20 @@ Output<double> sum_statistics(const std::string& name, int size, Numbers statist
     });
 }
 
+// Statistics less others, row by row, and whether all of them had been there.
+std::pair<Output<double>, bool> take_away(const std::string& name, int size, Numbers statistics, Numbers others) {
+    return with_family(name, size, [&](const auto& family) {
+        const auto k = static_cast<std::size_t>(family.layout.size());
+        if (statistics.size() != others.size()) throw std::invalid_argument("arrays of different sizes");
+        std::vector<double> left(statistics.data(), statistics.data() + statistics.size());
+        bool was_there = true;
+        for (std::size_t i = 0; i < left.size(); i += k)
+            was_there &= everytree::take_away(family.layout, left.data() + i, others.data() + i);
+        const std::size_t n = left.size() / k;
+        return std::pair(to_numpy(std::move(left), {n, k}), was_there);
+    });
+}
+
 // Each row's own contribution, (n_rows, n_statistics); None for columns that cannot be read in place.
 std::optional<Output<double>> row_statistics(const std::string& name, int size, nb::handle y, nb::handle weight,
                                              nb::handle extra, double constant, std::int64_t n_rows) {
@@ -124,6 +140,21 @@ void bind_families(nb::module_& module) {
             return over_entries(numerics::log_negative_binomial, k, shape, odds);
         },
         "k"_a, "shape"_a, "odds"_a);
+    module.def(
+        "log_beta_negative_binomial",
+        [](Numbers k, Numbers r, Numbers a, Numbers b) {
+            return over_entries(numerics::log_beta_negative_binomial, k, r, a, b);
+        },
+        "k"_a, "r"_a, "a"_a, "b"_a);
+    module.def(
+        "beta_negative_binomial_tail",
+        [](Numbers k, Numbers r, Numbers a, Numbers b, bool is_above) {
+            const auto tail = [is_above](double count, double shape, double alpha, double beta) {
+                return numerics::beta_negative_binomial_tail(count, shape, alpha, beta, is_above);
+            };
+            return over_entries(tail, k, r, a, b);
+        },
+        "k"_a, "r"_a, "a"_a, "b"_a, "is_above"_a);
     module.def("family_shape", &family_shape, "name"_a, "size"_a);
     module.def("prepare_prior", &prepare_prior, "name"_a, "size"_a, "hyper"_a);
     module.def("posterior_parameters", &posterior_parameters, "name"_a, "size"_a, "statistics"_a, "prior"_a);
@@ -131,6 +162,7 @@ void bind_families(nb::module_& module) {
     module.def("linear_predictions", &linear_predictions, "size"_a, "parameters"_a, "inputs"_a);
     module.def("sum_statistics", &sum_statistics, "name"_a, "size"_a, nb::kw_only(), "statistics"_a, "group"_a,
                "n_groups"_a);
+    module.def("take_away", &take_away, "name"_a, "size"_a, nb::kw_only(), "statistics"_a, "others"_a);
     module.def("row_statistics", &row_statistics, "name"_a, "size"_a, nb::kw_only(), "y"_a, "weight"_a.none(),
                "extra"_a.none(), "constant"_a, "n_rows"_a);
 }

@@ -10,6 +10,7 @@
 #include "bind/modules.hpp"
 #include "bind/tree.hpp"
 #include "core/shared.hpp"
+#include "core/taking_away.hpp"
 #include "core/with_family.hpp"
 
 namespace everytree::bind {
@@ -21,6 +22,8 @@ class PosteriorHandle {
     // False if the arguments cannot be read in place.
     virtual bool update(nb::handle X, nb::handle y, nb::handle weight, nb::handle extra, int n_jobs) = 0;
     virtual void merge(Input<double> other) = 0;
+    virtual std::int64_t lacking(Input<double> other) = 0;
+    virtual void take_away(Input<double> other) = 0;
     virtual void sweep_all() = 0;
     virtual std::optional<Output<double>> leave_one_out(nb::handle X, nb::handle y, nb::handle weight, nb::handle extra,
                                                         int n_jobs) = 0;
@@ -81,6 +84,19 @@ class TypedPosterior final : public PosteriorHandle {
         ++version;
         nb::gil_scoped_release released;
         kernel_.merge(other.data());
+    }
+
+    std::int64_t lacking(Input<double> other) override {
+        std::lock_guard alone(guard);
+        nb::gil_scoped_release released;
+        return everytree::lacking(kernel_, other.data());
+    }
+
+    void take_away(Input<double> other) override {
+        std::lock_guard alone(guard.writing);
+        ++version;
+        nb::gil_scoped_release released;
+        everytree::take_away(kernel_, other.data());
     }
 
     void sweep_all() override {
@@ -219,6 +235,8 @@ void bind_posterior(nb::module_& module) {
         .def("update", &PosteriorHandle::update, "X"_a.none(), "y"_a.none(), "weight"_a.none(), "extra"_a.none(),
              "n_jobs"_a)
         .def("merge", &PosteriorHandle::merge, "statistics"_a)
+        .def("lacking", &PosteriorHandle::lacking, "statistics"_a)
+        .def("take_away", &PosteriorHandle::take_away, "statistics"_a)
         .def("sweep_all", &PosteriorHandle::sweep_all)
         .def("leave_one_out", &PosteriorHandle::leave_one_out, "X"_a.none(), "y"_a.none(), "weight"_a.none(),
              "extra"_a.none(), "n_jobs"_a)

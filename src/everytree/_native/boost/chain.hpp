@@ -75,20 +75,21 @@ class ChainBooster {
         for (std::int64_t i = 0; i < rows_.n_rows; ++i) {
             const Role own{role[i]};
             (own == Role::trains ? train_ : aside_).push_back(static_cast<std::uint32_t>(i));
-            if (own == Role::stops) stopping_.push_back(static_cast<std::uint32_t>(i));
+            if (own != Role::trains) stops_.push_back(own == Role::stops);
         }
         start();
-        double least = chain_.losses[0], least_aside = mean_loss(aside_);
+        double least = chain_.losses[0], least_aside = mean_losses().aside;
+        const bool any_stops = std::any_of(stops_.begin(), stops_.end(), [](std::uint8_t each) { return each != 0; });
         int n_kept = 0, last = 0;
         for (int step = 1; step <= rule_.max_steps && step - last <= rule_.patience && !is_stopped; ++step) {
             add_step(grow::NodeRandom(seed + static_cast<std::uint64_t>(step)));
-            chain_.losses.push_back(mean_loss(stopping_));
-            const double all_aside = mean_loss(aside_);
+            const auto [of_stopping, all_aside] = mean_losses();
+            chain_.losses.push_back(of_stopping);
             if (aside_.empty() || all_aside < least_aside) {
                 least_aside = all_aside;
                 last = chain_.n_steps_of_aside = step;
             }
-            if (!stopping_.empty() && !(chain_.losses.back() < least)) continue;
+            if (any_stops && !(chain_.losses.back() < least)) continue;
             least = chain_.losses.back();
             last = n_kept = step;
             keep_scores();
@@ -116,14 +117,29 @@ class ChainBooster {
             second_.assign(n * n_outputs, 0.0);
         }
         end_.resize(n);
-        chain_.losses.push_back(mean_loss(stopping_));
+        chain_.losses.push_back(mean_losses().stopping);
         keep_scores();
     }
 
-    // The mean loss of some rows; where there are none, NaN.
-    double mean_loss(const std::vector<std::uint32_t>& some) const {
+    // The mean loss of the rows that stop the chain, and of all that are set aside; where there are none, NaN.
+    struct Losses {
+        double stopping, aside;
+    };
+    Losses mean_losses() const {
+        double total = 0.0, sum = 0.0, total_stopping = 0.0, sum_stopping = 0.0;
+        for (std::size_t k = 0; k < aside_.size(); ++k) {
+            const double weight = rows_.weight_of(aside_[k]), loss = weight * loss_of(aside_[k]);
+            total += weight;
+            sum += loss;
+            if (!stops_[k]) continue;
+            total_stopping += weight;
+            sum_stopping += loss;
+        }
+        return {sum_stopping / total_stopping, sum / total};
+    }
+    double mean_loss_of_training() const {
         double total = 0.0, sum = 0.0;
-        for (const std::uint32_t i : some) {
+        for (const std::uint32_t i : train_) {
             total += rows_.weight_of(i);
             sum += rows_.weight_of(i) * loss_of(i);
         }
@@ -247,10 +263,13 @@ class ChainBooster {
         const double share = std::min(rule_.subsample, most / std::max(n, 1.0));
         const auto limit = static_cast<std::uint64_t>(share * 4294967296.0);
         const std::uint64_t key = scramble(random.below(std::uint64_t{1} << 32));
-        std::vector<std::uint32_t> sample;
-        sample.reserve(static_cast<std::size_t>(1.1 * share * n) + 16);
-        for (const std::uint32_t i : train_)
-            if (scramble(key + i) >> 32 < limit) sample.push_back(i);
+        std::vector<std::uint32_t> sample(train_.size() + 1);
+        std::size_t n_drawn = 0;
+        for (const std::uint32_t i : train_) {  // without a branch that cannot be foreseen
+            sample[n_drawn] = i;
+            n_drawn += scramble(key + i) >> 32 < limit;
+        }
+        sample.resize(n_drawn);
         return sample;
     }
 
@@ -268,7 +287,7 @@ class ChainBooster {
     double dispersion() const {
         if constexpr (!std::is_same_v<Loss, SquaredLoss>) return 1.0;
         const auto last = chain_.losses.back();
-        return std::max(2.0 * (std::isnan(last) ? mean_loss(train_) : last), std::numeric_limits<double>::min());
+        return std::max(2.0 * (std::isnan(last) ? mean_loss_of_training() : last), std::numeric_limits<double>::min());
     }
 
     void append(const grow::GrownTree& tree, const LeafValues& leaves) {
@@ -277,9 +296,15 @@ class ChainBooster {
 
     // Weight of the rows in each node, by their terminals.
     std::vector<double> mass_of_nodes(const grow::GrownTree& tree) const {
-        std::vector<double> mass(tree.feature.size(), 0.0);
-        for (std::size_t i = 0; i < end_.size(); ++i)
-            mass[static_cast<std::size_t>(end_[i])] += rows_.weight_of(static_cast<std::int64_t>(i));
+        const std::size_t n = tree.feature.size();
+        std::vector<double> mass(n, 0.0);
+        if (rows_.weight) {
+            for (std::size_t i = 0; i < end_.size(); ++i) mass[static_cast<std::size_t>(end_[i])] += rows_.weight[i];
+        } else {  // counts of rows, in turns: none need wait for the one before
+            std::vector<std::uint32_t> counts(4 * n, 0);
+            for (std::size_t i = 0; i < end_.size(); ++i) ++counts[4 * static_cast<std::size_t>(end_[i]) + i % 4];
+            for (std::size_t k = 0; k < counts.size(); ++k) mass[k / 4] += counts[k];
+        }
         for (std::size_t s = mass.size(); s-- > 0;)
             for (std::int32_t c = 0; c < tree.n_children[s]; ++c)
                 mass[s] += mass[static_cast<std::size_t>(tree.first_child[s] + c)];
@@ -304,8 +329,9 @@ class ChainBooster {
     Codes<Code> codes_;
     NewtonGrower<Code> grower_;
     ChainLines<Code> lines_;
-    std::vector<std::uint32_t> train_, aside_, stopping_;
-    std::vector<std::int32_t> end_;  // terminal of each row in the last tree
+    std::vector<std::uint32_t> train_, aside_;
+    std::vector<std::uint8_t> stops_;  // of the rows set aside, those that stop the chain
+    std::vector<std::int32_t> end_;    // terminal of each row in the last tree
     std::vector<double> scores_, first_, second_;
     std::vector<grow::DirectionsCriterion::Row> along_;  // derivatives of each row, for trees of all outputs
     struct Kept {

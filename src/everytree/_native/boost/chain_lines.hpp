@@ -55,8 +55,8 @@ class ChainLines {
     LineValues values(const grow::GrownTree& tree, RowNumbers train, const std::vector<std::int32_t>& end,
                       const double* first, const double* second, const LeafPrior& prior) {
         sums_.clear(tree.feature.size(), chosen_.size());
-        for (const std::uint32_t i : train)
-            sums_.add(static_cast<std::size_t>(end[i]), first[i], second[i], chosen_.row(i));
+        sums_.add_all<most_line_columns>(train, end.data(), first, second,
+                                         [&](std::uint32_t row) { return chosen_.row(row); });
         LineValues found = line_values(tree, sums_, prior);
         n_against_ = found.log_evidence_of_lines > 0.0 ? 0 : n_against_ + 1;
         return found;

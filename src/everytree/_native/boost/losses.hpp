@@ -70,11 +70,16 @@ class SoftmaxLoss {
     }
     void derivatives(RowNumbers train, const double* score, double* first, double* second) const {
         const std::int64_t n = rows_.n_rows;
+        std::vector<double> power(static_cast<std::size_t>(n_classes_));
         for (const std::uint32_t i : train) {
-            const double log_total = log_sum(i, score), w = rows_.weight_of(i);
+            double largest = score[i], sum = 0.0;
+            for (int k = 1; k < n_classes_; ++k) largest = std::max(largest, score[k * n + i]);
+            for (int k = 0; k < n_classes_; ++k)
+                sum += power[static_cast<std::size_t>(k)] = std::exp(score[k * n + i] - largest);
+            const double w = rows_.weight_of(i);
             const auto label = static_cast<int>(rows_.y[i]);
             for (int k = 0; k < n_classes_; ++k) {
-                const double p = std::exp(score[k * n + i] - log_total);
+                const double p = power[static_cast<std::size_t>(k)] / sum;
                 first[k * n + i] = w * (p - (k == label ? 1.0 : 0.0));
                 second[k * n + i] = w * std::max(p * (1.0 - p), least_curvature);
             }

@@ -116,7 +116,7 @@ class NewtonGrower {
 
   private:
     static constexpr std::int32_t none = -1;
-    // Nodes of fewer rows are summed up anew: there are more codes than rows.
+    // Nodes with fewer rows than that, or than columns have codes, are summed up anew.
     static constexpr std::size_t few_rows = 192;
     static constexpr std::size_t most_cells = std::size_t{1} << 20;  // of all histograms together
 
@@ -216,7 +216,9 @@ class NewtonGrower {
         return n_rows >= std::max<std::int64_t>(2, 2 * rule_.min_samples_leaf) &&
                (rule_.max_depth <= 0 || node.depth < rule_.max_depth);
     }
-    bool needs_histogram(const Node& node) const { return may_split(node) && node.n_rows() >= few_rows; }
+    bool needs_histogram(const Node& node) const {
+        return may_split(node) && node.n_rows() * used_.size() >= std::min(few_rows * used_.size(), n_cells_);
+    }
 
     void give_histogram(Node& node) {
         if (!needs_histogram(node) || free_.empty()) return;

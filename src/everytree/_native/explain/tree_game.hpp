@@ -21,6 +21,7 @@
 #include "core/route.hpp"
 #include "core/tree.hpp"
 #include "explain/quadrature.hpp"
+#include "numerics/lanes.hpp"
 
 namespace everytree::explain {
 
@@ -34,6 +35,26 @@ struct GameArrays {
     double weight;     // of all values
 };
 
+// Nodes without rows divide what comes to them equally: some rule there must be, and this one has no favourites.
+inline double share_of(const GameArrays& of, std::int32_t parent, std::int32_t node) {
+    const std::int32_t first = of.tree.first_child[parent], n = of.tree.n_children[parent];
+    double total = 0.0;
+    for (std::int32_t c = 0; c < n; ++c) total += of.mass[first + c];
+    return total > 0.0 ? of.mass[node] / total : 1.0 / n;
+}
+
+// Adds the value without any column, the mean of the leaves by their shares, to the outputs of a tree.
+inline void add_base(const GameArrays& of, double* out) {
+    std::vector<double> reached(static_cast<std::size_t>(of.tree.n_nodes), 1.0);
+    for (std::int32_t s = 0; s < of.tree.n_nodes; ++s) {
+        const std::int32_t first = of.tree.first_child[s], n = of.tree.n_children[s];
+        for (std::int32_t c = first; c < first + n; ++c) reached[c] = reached[s] * share_of(of, s, c);
+        if (n > 0) continue;
+        for (int v = 0; v < of.n_values; ++v)
+            out[v] += reached[s] * of.weight * of.values[static_cast<std::int64_t>(s) * of.n_values + v];
+    }
+}
+
 // Memory of one worker.
 struct GameScratch {
     std::vector<double> product, sums;  // (levels, n_points) and (levels, n_values, n_points)
@@ -41,26 +62,16 @@ struct GameScratch {
     std::vector<std::uint8_t> is_met;
 };
 
+// A tree with the tables for its rows. One object reads one tree after another, so that tables stay in the cache.
 class TreeGame {
   public:
     // player[k]: what column k counts for; several columns may read one input.
-    TreeGame(const GameArrays& of, const std::int32_t* player) : n_values_(of.n_values), output_(of.first_output) {
-        list_places(of, player);
-        rule_ = gauss_legendre(n_points());
+    void read(const GameArrays& of, const std::int32_t* player, int n_players) {
+        n_values_ = of.n_values;
+        list_places(of, player, n_players);
+        choose_rule();
         tabulate();
         copy_values(of);
-    }
-    int first_output() const { return output_; }
-    int n_values() const { return n_values_; }
-
-    // The value without any column: the mean of the leaves by their shares.
-    void add_base(double* out) const {
-        std::vector<double> reached(static_cast<std::size_t>(depth_) + 1, 1.0);
-        for (const Place& place : places_) {
-            if (place.depth > 0) reached[place.depth] = reached[place.depth - 1] * place.share;
-            if (place.is_terminal)
-                for (int v = 0; v < n_values_; ++v) out[v] += reached[place.depth] * value(place)[v];
-        }
     }
 
     // Adds the Shapley values of a row: out[player * stride + value].
@@ -75,6 +86,10 @@ class TreeGame {
                 return Walk<Code, 6>{*this, row, known, scratch, stride, out}.run();
             case 8:
                 return Walk<Code, 8>{*this, row, known, scratch, stride, out}.run();
+            case 10:
+                return Walk<Code, 10>{*this, row, known, scratch, stride, out}.run();
+            case 12:
+                return Walk<Code, 12>{*this, row, known, scratch, stride, out}.run();
             default:
                 return Walk<Code, 0>{*this, row, known, scratch, stride, out}.run();
         }
@@ -93,86 +108,89 @@ class TreeGame {
 
     // ---- tables ----------------------------------------------------------------------------------------------------
 
-    void list_places(const GameArrays& of, const std::int32_t* player) {
+    void list_places(const GameArrays& of, const std::int32_t* player, int n_players) {
         struct Waiting {
             std::int32_t node, depth;
         };
+        places_.clear();
+        places_.reserve(static_cast<std::size_t>(of.tree.n_nodes));
+        last_edge_.assign(static_cast<std::size_t>(n_players), -1);
+        depth_ = 0;
+        most_players_ = 0;
         std::vector<Waiting> todo{{0, 0}};
         std::vector<std::int32_t> on_path;  // places from the root down to the last one
+        std::int32_t n_on_path = 0;         // players of its edges
+        const auto leave = [&](std::int32_t depth) {
+            for (; static_cast<std::int32_t>(on_path.size()) > depth; on_path.pop_back()) {
+                Place& place = places_[on_path.back()];
+                place.after = static_cast<std::int32_t>(places_.size());
+                if (place.depth == 0) continue;
+                last_edge_[place.player] = place.above;
+                n_on_path -= place.above < 0;
+            }
+        };
         while (!todo.empty()) {
             const auto [node, depth] = todo.back();
             todo.pop_back();
-            on_path.resize(static_cast<std::size_t>(depth));
+            leave(depth);
             places_.push_back(place_of(of, player, on_path, node, depth));
+            const Place& place = places_.back();
             on_path.push_back(static_cast<std::int32_t>(places_.size()) - 1);
             depth_ = std::max(depth_, depth);
+            if (depth > 0) {
+                last_edge_[place.player] = depth;
+                n_on_path += place.above < 0;
+                most_players_ = std::max(most_players_, n_on_path);
+            }
             for (std::int32_t c = of.tree.n_children[node]; c-- > 0;)
                 todo.push_back({of.tree.first_child[node] + c, depth + 1});
         }
-        const auto n = static_cast<std::int32_t>(places_.size());
-        for (std::int32_t i = 0; i < n; ++i) {
-            std::int32_t after = i + 1;
-            while (after < n && places_[after].depth > places_[i].depth) ++after;
-            places_[i].after = after;
-        }
+        leave(0);
     }
 
     Place place_of(const GameArrays& of, const std::int32_t* player, const std::vector<std::int32_t>& on_path,
-                   std::int32_t node, std::int32_t depth) {
+                   std::int32_t node, std::int32_t depth) const {
         const bool is_terminal = of.tree.n_children[node] == 0;
         Place place{node, depth, 0, -1, -1, 1.0, 1.0, 1.0, is_terminal, of.tree.route(node)};
         if (depth == 0) return place;
         const Place& parent = places_[on_path.back()];
         place.player = player[parent.route.feature];
         place.share = share_of(of, parent.node, node);
-        std::vector<std::int32_t> players{place.player};
-        for (std::int32_t d = depth - 1; d > 0; --d) {
-            const Place& edge = places_[on_path[d]];
-            if (edge.player == place.player && place.above < 0) {
-                place.above = d;
-                place.before = edge.rest;
-            }
-            if (std::find(players.begin(), players.end(), edge.player) == players.end()) players.push_back(edge.player);
-        }
+        place.above = last_edge_[place.player];
+        if (place.above >= 0) place.before = places_[on_path[place.above]].rest;
         place.rest = place.before * place.share;
-        most_players_ = std::max(most_players_, static_cast<int>(players.size()));
         return place;
     }
 
-    // Nodes without rows divide what comes to them equally: some rule there must be, and this one has no favourites.
-    static double share_of(const GameArrays& of, std::int32_t parent, std::int32_t node) {
-        const std::int32_t first = of.tree.first_child[parent], n = of.tree.n_children[parent];
-        double total = 0.0;
-        for (std::int32_t c = 0; c < n; ++c) total += of.mass[first + c];
-        return total > 0.0 ? of.mass[node] / total : 1.0 / n;
-    }
-
     // A stop at a node without a branch asks its column too, perhaps for the first time: one player more.
-    int n_points() {
+    void choose_rule() {
         const int needed = (most_players_ + 2) / 2;
         n_points_ = (needed + 1) / 2 * 2;
-        return n_points_;
+        if (static_cast<int>(rule_.node.size()) != n_points_) rule_ = gauss_legendre(n_points_);
     }
 
     // For each place, at all points: the ratio of the factors of its player below and above the edge where the row
     // meets its conditions, and where it does not any more; and what the edge adds to the player in both cases.
     void tabulate() {
-        tables_.resize(places_.size() * 4 * static_cast<std::size_t>(n_points_));
-        for (const Place& place : places_) {
-            if (place.depth == 0) continue;
-            double* const table = tables_.data() + 4 * static_cast<std::size_t>(n_points_ * (&place - places_.data()));
+        const std::size_t needed = places_.size() * 4 * static_cast<std::size_t>(n_points_);
+        if (tables_.size() < needed) tables_.resize(needed);
+        for (std::size_t i = 1; i < places_.size(); ++i) {
+            const double before = places_[i].before, rest = places_[i].rest;
+            double* const table = tables_.data() + 4 * static_cast<std::size_t>(n_points_) * i;
             for (int q = 0; q < n_points_; ++q) {
-                const double t = rule_.node[q], factor = t + place.rest * (1.0 - t), old = t + place.before * (1.0 - t);
-                table[q] = factor / old;
-                table[n_points_ + q] = place.rest * (1.0 - t) / old;
-                table[2 * n_points_ + q] = (1.0 - place.rest) / factor - (1.0 - place.before) / old;
-                table[3 * n_points_ + q] = -1.0 / (1.0 - t) - (1.0 - place.before) / old;
+                const double t = rule_.node[q], left = 1.0 - t, factor = t + rest * left,
+                             over = 1.0 / (t + before * left);
+                const double so_far = (1.0 - before) * over;
+                table[q] = factor * over;
+                table[n_points_ + q] = rest * left * over;
+                table[2 * n_points_ + q] = (1.0 - rest) / factor - so_far;
+                table[3 * n_points_ + q] = -1.0 / left - so_far;
             }
         }
     }
 
     void copy_values(const GameArrays& of) {
-        values_.reserve(static_cast<std::size_t>(of.tree.n_nodes) * static_cast<std::size_t>(n_values_));
+        values_.clear();
         for (const Place& place : places_)
             for (int v = 0; v < n_values_; ++v)
                 values_.push_back(of.weight * of.values[static_cast<std::int64_t>(place.node) * n_values_ + v]);
@@ -198,6 +216,17 @@ class TreeGame {
             return game.tables_.data() + (4 * (&place - game.places_.data()) + which) * n();
         }
         bool meets(std::int32_t edge) const { return edge < 0 || scratch.is_met[edge]; }
+        // In four sums, which do not wait for each other.
+        double dot(const double* a, const double* b) const {
+            using numerics::load_lanes;
+            numerics::Lanes first = numerics::both(0.0), second = first;
+            for (int q = 0; q + 2 < n(); q += 4) {
+                first += load_lanes(a + q) * load_lanes(b + q);
+                second += load_lanes(a + q + 2) * load_lanes(b + q + 2);
+            }
+            if (n() % 4 == 2) first += load_lanes(a + n() - 2) * load_lanes(b + n() - 2);
+            return numerics::sum_of(first + second);
+        }
 
         void run() {
             const auto levels = static_cast<std::size_t>(game.depth_) + 2;  // one more, for stops
@@ -299,9 +328,7 @@ class TreeGame {
         double gain(const Place& place, const double* below) const {
             if (!meets(place.above)) return 0.0;
             const double* const slope = table(place, scratch.is_met[place.depth] ? 2 : 3);
-            double total = 0.0;
-            for (int q = 0; q < n(); ++q) total += below[q] * slope[q];
-            return total;
+            return dot(below, slope);
         }
     };
 
@@ -309,8 +336,10 @@ class TreeGame {
 
     std::vector<Place> places_;
     std::vector<double> tables_, values_;
+    std::vector<std::int32_t>
+        last_edge_;  // of each player, the depth of the last edge on the path; -1 where there is none
     Quadrature rule_;
-    int n_values_, output_, n_points_ = 2, most_players_ = 0;
+    int n_values_ = 1, n_points_ = 2, most_players_ = 0;
     std::int32_t depth_ = 0;
 };
 

@@ -80,7 +80,6 @@ class NumberSearch {
 
     NumberSearch(const Table& table, const Targets&, const GrowRule& rule)
         : table_(table),
-          rows_(table),
           rule_(rule),
           used_(static_cast<std::size_t>(table.n_columns())),
           order_(table.n_columns()),
@@ -98,9 +97,6 @@ class NumberSearch {
         used_ = std::move(columns);
         order_ = RandomOrder(static_cast<int>(used_.size()));
     }
-
-    // The codes of rows, by the numbers that these have now.
-    NearRows<Code>& rows() { return rows_; }
 
     // Takes the rows of a node. Returns whether their targets differ.
     bool start(Rows rows) {
@@ -255,7 +251,7 @@ class NumberSearch {
 
     // Of the fewest rows, what goes left is summed up anew for each threshold.
     bool look_at_tiny(int feature, Rows rows) {
-        const auto code_of = rows_.reader(feature);
+        const auto code_of = table_.reader(feature);
         const auto n = static_cast<std::size_t>(n_);
         const int n_codes = table_.n_codes(feature);
         std::array<int, tiny> code{};
@@ -282,7 +278,7 @@ class NumberSearch {
 
     // Of few rows, the codes are sorted by counting how many are before each.
     bool look_at_few(int feature, Rows rows) {
-        const auto code_of = rows_.reader(feature);
+        const auto code_of = table_.reader(feature);
         const auto missing = static_cast<Code>(table_.n_codes(feature));
         const auto n = static_cast<std::size_t>(n_);
         std::array<std::int32_t, small> key, before{};
@@ -360,7 +356,7 @@ class NumberSearch {
         const std::array<Code, sizeof...(k)> missing{static_cast<Code>(table_.n_codes(features[k]))...};
         const std::int32_t* const q = q_.data();
         for (std::size_t i = 0; i < rows.size(); ++i) {
-            const Code* const codes = rows_.row(rows[i].row);
+            const Code* const codes = table_.row(rows[i].row);
             const Packed one = Packed::one(q[i]);
             (cells[k][std::min(codes[features[k]], missing[k])].add(one), ...);
         }
@@ -368,7 +364,7 @@ class NumberSearch {
 
     // Of some rows, most codes are not there: bits say which are.
     bool look_at_some(int feature, Rows rows) {
-        const auto code_of = rows_.reader(feature);
+        const auto code_of = table_.reader(feature);
         const auto missing = static_cast<Code>(table_.n_codes(feature));
         Packed* const cells = cells_.data();
         std::uint64_t* const bits = bits_.data();
@@ -431,7 +427,7 @@ class NumberSearch {
         bool any_varies = false;
         for (int n = 0; !order_.is_over() && (n < rule_.max_features || !any_varies) && !is_best_of_any(); ++n) {
             const int feature = next_column(random);
-            const auto code_of = rows_.reader(feature);
+            const auto code_of = table_.reader(feature);
             Range range{std::numeric_limits<Code>::max(), 0};
             for (const auto& each : rows) widen(range, code_of(each.row));
             any_varies |= draw_and_judge(feature, range, rows, random);
@@ -483,7 +479,7 @@ class NumberSearch {
     }
     // Returns whether the column varies.
     bool draw_and_judge_later(int feature, Range range, Rows rows, NodeRandom& random) {
-        const auto code_of = rows_.reader(feature);
+        const auto code_of = table_.reader(feature);
         const int n_codes = table_.n_codes(feature);
         const bool some_missing = range.most >= n_codes;
         if (range.least >= n_codes) return false;
@@ -522,8 +518,8 @@ class NumberSearch {
         numerics::Vector<Code, lanes> codes{}, least{}, most{};
         numerics::load<Code, lanes>(filled, least);
         for (std::size_t i = 0; i < rows.size(); ++i) {
-            if (i + ahead < rows.size()) EVERYTREE_PREFETCH(rows_.row(rows[i + ahead].row));
-            numerics::load<Code, lanes>(rows_.row(rows[i].row) + first, codes);
+            if (i + ahead < rows.size()) EVERYTREE_PREFETCH(table_.row(rows[i + ahead].row));
+            numerics::load<Code, lanes>(table_.row(rows[i].row) + first, codes);
             numerics::keep_least<Code, lanes>(least, codes);
             numerics::keep_most<Code, lanes>(most, codes);
         }
@@ -540,7 +536,7 @@ class NumberSearch {
             numerics::Vector<std::conditional_t<Targets::are_whole, Code, std::int32_t>, lanes> sum{};
             numerics::Vector<Code, lanes> count{};
             for (std::size_t i = begin; i < end; ++i) {
-                numerics::load<Code, lanes>(rows_.row(rows[i].row) + first, codes);
+                numerics::load<Code, lanes>(table_.row(rows[i].row) + first, codes);
                 if constexpr (Targets::are_whole)
                     numerics::count_where_at_most<Code, lanes>(codes, threshold, q_[i], count, sum);
                 else
@@ -559,7 +555,6 @@ class NumberSearch {
     static constexpr std::int64_t n_weights = 4096;
 
     const Table& table_;
-    NearRows<Code> rows_;
     GrowRule rule_;
     std::vector<int> used_;
     RandomOrder order_;

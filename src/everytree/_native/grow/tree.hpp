@@ -43,8 +43,6 @@ class TreeGrower {
     }
 
   private:
-    static constexpr std::size_t fewest_near = 64;  // rows that are worth a copy
-
     struct Node {
         std::size_t begin, end;
         int depth;
@@ -64,39 +62,12 @@ class TreeGrower {
         while (!open.empty()) {
             Open next = open.back();
             open.pop_back();
-            if constexpr (brings_rows_near) bring_near(nodes_[place(next.node)]);
             if (!find_split(next)) continue;
             divide(next.node);
             const std::int32_t left = nodes_[place(next.node)].left;
             open.push_back({left + 1, next.random.child(1)});
             open.push_back({left, next.random.child(0)});
         }
-        if constexpr (brings_rows_near) go_back();
-    }
-
-    // Whether the search can look at rows that were copied. Depth first, all nodes below one come next, so that a copy
-    // serves the largest node that is small enough and all below.
-    static constexpr bool brings_rows_near = requires(Search& search) { search.rows(); };
-    void bring_near(const Node& node) {
-        if (node.begin >= near_begin_ && node.end <= near_end_) return;
-        go_back();
-        const std::size_t n = node.end - node.begin;
-        if (n > search_.rows().most_rows() || n < fewest_near) return;
-        near_begin_ = node.begin;
-        near_end_ = node.end;
-        search_.rows().come_near(near_rows());
-    }
-    void go_back() {
-        if (near_begin_ < near_end_) search_.rows().go_back(near_rows());
-        near_begin_ = near_end_ = 0;
-    }
-    std::span<SampledRow<Criterion>> near_rows() { return {rows_.data() + near_begin_, near_end_ - near_begin_}; }
-
-    auto reader(int feature) {
-        if constexpr (brings_rows_near)
-            return search_.rows().reader(feature);
-        else
-            return columns_.reader(feature);
     }
 
     void grow_best_first(NodeRandom root) {
@@ -134,7 +105,7 @@ class TreeGrower {
     void divide(std::int32_t number) {
         const Node node = nodes_[place(number)];
         const Split& split = node.split;
-        const auto code_of = reader(split.feature);
+        const auto code_of = columns_.reader(split.feature);
         const auto threshold = static_cast<Code>(split.threshold);
         const bool missing_left = split.missing_left;
         if (aside_.size() < node.end - node.begin) aside_.resize(node.end - node.begin);
@@ -193,7 +164,6 @@ class TreeGrower {
     GrowRule rule_;
     Search search_;
     std::vector<SampledRow<Criterion>> rows_, aside_;
-    std::size_t near_begin_ = 0, near_end_ = 0;  // rows that were copied
     std::vector<Node> nodes_;
     std::vector<std::int32_t> terminal_;
 };

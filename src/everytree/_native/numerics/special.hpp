@@ -33,7 +33,13 @@ inline double log_gamma(double x) {
 }
 
 // log of Gamma(x + n) / Gamma(x): the rising factorial x (x + 1) ... (x + n - 1) for any n >= 0.
+// Of a few whole factors the logarithm of their product is faster, and as accurate.
 inline double log_rising(double x, double n) {
+    if (x < 64.0 && n <= 16.0 && n == std::floor(n)) {
+        double product = 1.0;
+        for (double k = 0.0; k < n; k += 1.0) product *= x + k;
+        return std::log(product);
+    }
     if (x < 10.0) return log_gamma(x + n) - log_gamma(x);
     return (x + n - 0.5) * std::log1p(n / x) + n * (std::log(x) - 1.0) + (stirling_rest(x + n) - stirling_rest(x));
 }

@@ -70,33 +70,16 @@ def cross_fitted_splits(
 
 
 class _Table(NamedTuple):
-    """The rows that judge.
+    """The rows that judge."""
 
-    Attributes
-    ----------
-    codes_of_tree : (n_rows, n_features) array
-        As the tree reads them.
-    codes : (n_rows, n_features) int64
-        Unknown and missing ones after all others.
-    n_codes : (n_features,) int64
-        Those included.
-    part : (n_rows,) int64
-    n_parts : int
-    weight : (n_rows,) float64
-    targets : (n_rows, n_targets) float64
-        Times the weight: a split is the better the more their sums differ.
-    statistics : (n_rows, n_statistics) float64
-    family : NativeFamily
-    """
-
-    codes_of_tree: NDArray[np.integer]
-    codes: NDArray[np.int64]
-    n_codes: NDArray[np.int64]
-    part: NDArray[np.int64]
+    codes_of_tree: NDArray[np.integer]  # (n_rows, n_features) array: as the tree reads them
+    codes: NDArray[np.int64]  # (n_rows, n_features): unknown and missing ones after all others
+    n_codes: NDArray[np.int64]  # (n_features,): those included
+    part: NDArray[np.int64]  # (n_rows,)
     n_parts: int
-    weight: FloatArray
-    targets: FloatArray
-    statistics: FloatArray
+    weight: FloatArray  # (n_rows,)
+    targets: FloatArray  # (n_rows, n_targets): times the weight: a split is the better the more their sums differ
+    statistics: FloatArray  # (n_rows, n_statistics)
     family: NativeFamily
 
 

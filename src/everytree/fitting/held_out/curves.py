@@ -28,21 +28,12 @@ FIRST_SPLIT_PRIOR = 0.95
 
 @dataclass(frozen=True)
 class JudgedTrees:
-    """Trees that share a baseline, with the rows that each was not grown on.
-
-    Attributes
-    ----------
-    baseline : Baseline
-    family : Survival
-    held : HeldOut
-    log_hazard : (n_rows,) float64
-        Of all rows, without themselves.
-    """
+    """Trees that share a baseline, with the rows that each was not grown on."""
 
     baseline: Baseline
     family: Survival
     held: HeldOut
-    log_hazard: FloatArray
+    log_hazard: FloatArray  # (n_rows,): of all rows, without themselves
 
     def curves(self, shape: float, split_prior: Any, per_cell: int, n_jobs: int) -> tuple[FloatArray, FloatArray]:
         """(n_scored, n_points) sums of curves over the trees that may predict a row, and how many these are."""
@@ -64,18 +55,10 @@ class JudgedTrees:
 
 @dataclass(frozen=True)
 class HeldOutCurves:
-    """Mean curves of held-out rows.
+    """Mean curves of held-out rows."""
 
-    Attributes
-    ----------
-    numbers : (n_known,) int64
-        Which rows of the table.
-    curves : (n_known, n_times) float64
-        Before they are sharpened.
-    """
-
-    numbers: NDArray[np.int64]
-    curves: FloatArray
+    numbers: NDArray[np.int64]  # (n_known,): which rows of the table
+    curves: FloatArray  # (n_known, n_times): before they are sharpened
 
 
 def held_out_curves(

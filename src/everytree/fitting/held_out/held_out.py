@@ -30,7 +30,7 @@ SCORED_PAIRS = 50_000
 """Number of pairs of a scored row and a tree that sets the number of rows between these limits."""
 
 MOST_NODES = 1_000_000
-"""Nodes of all trees by which priors of numbers are chosen, about: each prior asks for the evidence of every node."""
+"""Nodes of all trees by which priors are chosen, about: each prior asks for the evidence of every node."""
 
 LEAST_TREES = 30
 """Priors are chosen by so many trees at least, if there are. An average of a dozen asks for smoother ones."""
@@ -43,66 +43,36 @@ TreePrediction = tuple[int, NDArray[np.int64], FloatArray]
 
 
 class PathMixtures(NamedTuple):
-    """Mixtures over the nodes on the paths of some rows of a tree, each without its row.
+    """Mixtures over the nodes on the paths of some rows of a tree, each without its row."""
 
-    Attributes
-    ----------
-    start : (n_rows + 1,) int64
-        The first node of each row.
-    log_weights : (n_entries,) float64
-    parameters : (n_entries, n_parameters) float64
-        Posterior parameters of the nodes without the row.
-    values : (n_rows, n_values) float64
-        What each mixture says of its row: class probabilities, or the log density of its target.
-    """
-
-    start: NDArray[np.int64]
-    log_weights: FloatArray
-    parameters: FloatArray
+    start: NDArray[np.int64]  # (n_rows + 1,): the first node of each row
+    log_weights: FloatArray  # (n_entries,)
+    parameters: FloatArray  # (n_entries, n_parameters): posterior parameters of the nodes without the row
+    # (n_rows, n_values): what each mixture says of its row: class probabilities, or the log density of its target
     values: FloatArray
 
 
 @dataclass(frozen=True)
 class HeldOut:
-    """Trees with their statistics, and the rows that each may predict.
-
-    Attributes
-    ----------
-    trees : list of MetaTree
-    statistics : list of (n_nodes, n_statistics) arrays
-    taken : list of (n_taken,) int arrays
-        For each tree, the rows that are subtracted, group after group: those it predicts, and the others of their
-        groups.
-    ends : list of (n_taken,) int32 arrays
-        The terminals of those rows.
-    y, weight, row_data
-        Of the scored rows, followed by their companions: rows of the same groups that are not scored themselves.
-    group : (n_rows,) int64 or None
-        The group of each of these rows; None where each row is its own group.
-    n_scored : int
-        Number of scored rows.
-    is_counted : bool
-        Whether these rows are in the statistics.
-    n_jobs : int
-    is_honest : bool
-        Whether the trees were not grown on these rows.
-    numbers : (n_rows,) int64 or None
-        Which rows of the table these are.
-    """
+    """Trees with their statistics, and the rows that each may predict."""
 
     trees: Sequence[MetaTree]
-    statistics: Sequence[FloatArray]
+    statistics: Sequence[FloatArray]  # list of (n_nodes, n_statistics) arrays
+    # list of (n_taken,) int arrays: for each tree, the rows that are subtracted, group after group: those it predicts,
+    # and the others of their groups
     taken: Sequence[NDArray[np.int64]]
-    ends: Sequence[NDArray[np.int32]]
+    ends: Sequence[NDArray[np.int32]]  # list of (n_taken,) int32 arrays: the terminals of those rows
+    # of the scored rows, followed by their companions: rows of the same groups that are not scored themselves
     y: NDArray[Any]
     weight: FloatArray | None = None
     row_data: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    # (n_rows,): the group of each of these rows; None where each row is its own group
     group: NDArray[np.int64] | None = None
-    n_scored: int = -1
-    is_counted: bool = True
+    n_scored: int = -1  # number of scored rows
+    is_counted: bool = True  # whether these rows are in the statistics
     n_jobs: int = 1
-    is_honest: bool = True
-    numbers: NDArray[np.int64] | None = None
+    is_honest: bool = True  # whether the trees were not grown on these rows
+    numbers: NDArray[np.int64] | None = None  # (n_rows,): which rows of the table these are
     _with_rows: dict[tuple[int, str, int], _kernels.HeldOutTree] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
@@ -242,7 +212,7 @@ def held_out(
 
     `is_counted` says whether these rows are in the statistics.
     """
-    unseen = _unseen(rows, grown)
+    unseen = unseen_by_trees(rows, grown)
     is_honest = bool(unseen.any())
     if not is_honest:
         unseen = np.ones_like(unseen)
@@ -266,7 +236,7 @@ def held_out_rows(
     is_counted: bool = True,
 ) -> HeldOut:
     """Score these rows by the trees that were not grown on their groups; by all if each was grown on every row."""
-    unseen = _unseen(rows, grown)
+    unseen = unseen_by_trees(rows, grown)
     is_honest = bool(unseen.any())
     involved = np.concatenate([scored, companions(scored, rows.group)])
     held = _routed(rows, grown, statistics, unseen if is_honest else np.ones_like(unseen), involved, n_jobs)
@@ -275,14 +245,14 @@ def held_out_rows(
 
 def is_unseen(rows: Rows, grown: Sequence[Grown]) -> NDArray[np.bool_]:
     """(n_rows,) whether some tree was not grown on a row and its group; every row if each was grown on all of them."""
-    unseen = _unseen(rows, grown).any(axis=0)
+    unseen = unseen_by_trees(rows, grown).any(axis=0)
     return np.asarray(unseen if unseen.any() else np.ones(len(rows), dtype=bool))
 
 
 def held_out_by_few(
     held: HeldOut, rows: Rows, grown: Sequence[Grown], statistics: Sequence[FloatArray], rng: np.random.Generator
 ) -> HeldOut:
-    """Return fewer trees and other rows, to choose priors of numbers by; `held` itself where trees are small.
+    """Return fewer trees and other rows, to choose priors by; `held` itself where trees are small.
 
     The rows are those that most of these trees were not grown on: the average of few trees would ask for other priors
     than the forest. Which rows these are has nothing to do with their targets.
@@ -292,7 +262,7 @@ def held_out_by_few(
     if n_trees >= len(grown) or not held.is_honest:
         return held
     some = grown[:n_trees]
-    unseen = _unseen(rows, some)
+    unseen = unseen_by_trees(rows, some)
     times = unseen.sum(axis=0)
     order = rng.permutation(len(rows))
     scored = order[np.argsort(-times[order], kind="stable")][: held.n_scored]
@@ -311,7 +281,7 @@ def every_held_out(
 
     Rows of a group are in the same samples, so that all companions of these rows are among them.
     """
-    unseen = _unseen(rows, grown)
+    unseen = unseen_by_trees(rows, grown)
     places = np.asarray(unseen.any(axis=0))
     return _routed(rows, grown, statistics, unseen, np.flatnonzero(places), n_jobs), places
 
@@ -324,7 +294,7 @@ def left_out(rows: Rows, tree: MetaTree, statistics: FloatArray, numbers: NDArra
     return replace(held, n_scored=len(numbers))
 
 
-def _unseen(rows: Rows, grown: Sequence[Grown]) -> NDArray[np.bool_]:
+def unseen_by_trees(rows: Rows, grown: Sequence[Grown]) -> NDArray[np.bool_]:
     """(n_trees, n_rows) the rows of groups that a tree was not grown on."""
     return np.stack([~with_group_members(one.in_bag, rows.group) for one in grown])
 

@@ -25,23 +25,12 @@ from everytree.trees.metatree import MetaTree
 
 @dataclass(frozen=True)
 class HelpfulSplits:
-    """For each inner node of one tree, the probability that its split helps rows on which it was not chosen.
+    """For each inner node of one tree, the probability that its split helps rows on which it was not chosen."""
 
-    Attributes
-    ----------
-    tree : int
-        Number of the tree in its forest.
-    prob : (n_nodes,) float64
-        0.5 where no such rows are in the node, or it is not judged; NaN at terminals.
-    n_rows : int
-        Rows that judged.
-    is_cross_fitted : bool
-        Whether splits were chosen again without some of the rows, since the tree was grown on all of them.
-    """
-
-    tree: int
-    prob: FloatArray
-    n_rows: int
+    tree: int  # number of the tree in its forest
+    prob: FloatArray  # (n_nodes,): 0.5 where no such rows are in the node, or it is not judged; NaN at terminals
+    n_rows: int  # rows that judged
+    # whether splits were chosen again without some of the rows, since the tree was grown on all of them
     is_cross_fitted: bool
 
 
@@ -58,12 +47,7 @@ def held_out_splits(
 
 
 def _gains(
-    tree: MetaTree,
-    rows: Rows,
-    unseen: NDArray[np.bool_],
-    family: NativeFamily,
-    n_codes: NDArray[np.int32],
-    n_jobs: int,
+    tree: MetaTree, rows: Rows, unseen: NDArray[np.bool_], family: NativeFamily, n_codes: NDArray[np.int32], n_jobs: int
 ) -> FloatArray:
     """(n_nodes,) log evidence of unseen rows if a node is split, less that if it is a leaf; 0 at terminals."""
     (with_them,), _ = count([tree], family, n_codes, rows, n_jobs)

@@ -23,23 +23,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class OutOfBag:
-    """Out-of-bag predictions: trees predict rows that they were not grown on, without these in their statistics.
+    """Out-of-bag predictions: trees predict rows that they were not grown on, without these in their statistics."""
 
-    Attributes
-    ----------
-    prediction : (n_rows, n_classes) or (n_rows,) float64
-        Probabilities of classes, or means; NaN where no tree may predict a row.
-    log_scores : (n_rows,) float64 or None
-        Log density of each target, for families that are scored by it.
-    score : float
-        NaN until it is computed.
-    group : (n_rows,) int64 or None
-        Which rows were left out together; None where each row was alone, and in models of files.
-    """
-
+    # (n_rows, n_classes) or (n_rows,): probabilities of classes, or means; NaN where no tree may predict a row
     prediction: FloatArray
-    log_scores: FloatArray | None = None
-    score: float = np.nan
+    log_scores: FloatArray | None = None  # (n_rows,): log density of each target, for families that are scored by it
+    score: float = np.nan  # NaN until it is computed
+    # (n_rows,): which rows were left out together; None where each row was alone, and in models of files
     group: NDArray[np.int64] | None = None
 
     @property

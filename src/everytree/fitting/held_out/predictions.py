@@ -36,12 +36,6 @@ class Predictions:
     """Predictions of held-out rows by each tree under one prior, computed on first use.
 
     The weights of the trees, the sharpness and the scores of unseen rows need the same predictions.
-
-    Attributes
-    ----------
-    held : HeldOut
-    family : NativeFamily
-    split_prior : float or callable
     """
 
     held: HeldOut

@@ -34,6 +34,9 @@ EQUAL = 1e-9
 STRENGTH_NAMES = ("alpha", "strength", "precision")
 """Parameters that count rows. Their ladders end; those of other parameters come close enough to certainty."""
 
+BOUNDED = "likely_shape"
+"""The parameter whose ladder is that of the family: beyond its ends there are no leaves."""
+
 FIRST_TREES = 3
 """One of so many trees says first which priors of the leaves the others are asked about."""
 
@@ -47,22 +50,12 @@ by 4 nats in one case of ten; where columns matter, leads on 50 rows are mostly 
 
 @dataclass(frozen=True, repr=False)
 class Choice:
-    """The chosen prior and sharpness.
-
-    Attributes
-    ----------
-    family : NativeFamily
-    split_prior : float or callable
-    parameters : dict
-        The hyperparameters by name, the split prior among them.
-    score : float
-        Mean log probability of the scored rows, plus the log prior of the parameters; NaN without scored rows.
-    sharpness : float
-    """
+    """The chosen prior and sharpness."""
 
     family: NativeFamily
     split_prior: SplitPriorLike
-    parameters: dict[str, Any]
+    parameters: dict[str, Any]  # the hyperparameters by name, the split prior among them
+    # mean log probability of the scored rows, plus the log prior of the parameters; NaN without scored rows
     score: float
     sharpness: float = 1.0
 
@@ -112,6 +105,16 @@ def choose(
             scores, sharpened = _scores(held, [family], [split_prior], sharpen)
             score, sharpness = float(scores[0, 0]), float(sharpened[0, 0])
             score += search.log_prior(best.parameters) / float(held.scored_weight.sum())
+    if BOUNDED in search.ladders and best.parameters[BOUNDED] in (
+        search.ladders[BOUNDED][0],
+        search.ladders[BOUNDED][-1],
+    ):
+        warnings.warn(
+            f"the best {BOUNDED} is {best.parameters[BOUNDED]:g}, at the border of the shapes that family "
+            f"{type(family).__name__} tries: targets may be of another family",
+            UserWarning,
+            stacklevel=2,
+        )
     return Choice(family, split_prior, best.parameters, score, sharpness), predictions
 
 

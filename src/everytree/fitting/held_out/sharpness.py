@@ -26,12 +26,12 @@ def best_sharpness(
     log_probs = np.log(np.maximum(probs, 1e-300))
     below_top = log_probs - log_probs.max(axis=1, keepdims=True)
     total_weight = float(weight.sum())
-    of_y = float(weight @ below_top[np.arange(len(y)), y])
+    of_y = float((weight * below_top[np.arange(len(y)), y]).sum())  # a product of vectors would start threads of BLAS
 
     def score(log_sharpness: float) -> float:
         power = np.exp(log_sharpness)
         log_sums = np.log(np.exp(power * below_top).sum(axis=1))
-        return float(power * of_y - weight @ log_sums) / total_weight
+        return float(power * of_y - (weight * log_sums).sum()) / total_weight
 
     if not sharpen:
         return score(0.0), 1.0
@@ -63,7 +63,7 @@ def sharpness_of_numbers(predictions: Predictions, weights: FloatArray | None = 
     """
     held = predictions.held
     predicted, rows = predictions.mixtures(np.ones(len(held.trees)) if weights is None else weights)
-    if predictions.family.has_cells:
+    if predictions.family.is_sharpened_by_power:
         return _sharpness_of_cells(predicted, held.y[rows].astype(np.float64), held.scored_weight[rows])
     mixtures, y = predicted.mixtures(), held.y[rows].astype(np.float64)
     mean = mixtures.mean()

@@ -44,24 +44,12 @@ class Tempered(NamedTuple):
 
 
 class _Pairs(NamedTuple):
-    """Pairs of a scored row and a tree that was not grown on it, row after row.
+    """Pairs of a scored row and a tree that was not grown on it, row after row."""
 
-    Attributes
-    ----------
-    values : (n_pairs, n_values) float64
-        Prediction of the row by the tree.
-    without_row : (n_pairs,) float64
-        Log evidence of the tree without the row.
-    rows : (n_asked,) int64
-        The rows that some tree predicts.
-    start : (n_asked,) int64
-        First pair of each of these rows.
-    """
-
-    values: FloatArray
-    without_row: FloatArray
-    rows: NDArray[np.int64]
-    start: NDArray[np.int64]
+    values: FloatArray  # (n_pairs, n_values): prediction of the row by the tree
+    without_row: FloatArray  # (n_pairs,): log evidence of the tree without the row
+    rows: NDArray[np.int64]  # (n_asked,): the rows that some tree predicts
+    start: NDArray[np.int64]  # (n_asked,): first pair of each of these rows
 
     def sums(self, terms: FloatArray) -> FloatArray:
         """Sum over the pairs of each row."""

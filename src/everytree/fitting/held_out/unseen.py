@@ -26,19 +26,11 @@ from everytree.fitting.targets.numbers import NumberTarget
 from everytree.fitting.targets.target import Target
 from everytree.posterior.posterior import Posterior
 from everytree.posterior.rows import Rows
-from everytree.predictive.moved import ShiftedPredictive
-from everytree.predictive.paths import PathPredictive, predictive_of_probs
+from everytree.predictive.paths import predictive_of_probs
 from everytree.predictive.pooled import sharpened
 from everytree.predictive.predictive import Predictive
 from everytree.survival.rows import times_of_rows
-from everytree.survival.scores import (
-    brier_scores,
-    concordance,
-    expected_events,
-    kaplan_meier,
-    score_times,
-    steps_at,
-)
+from everytree.survival.scores import brier_scores, concordance, expected_events, kaplan_meier, score_times, steps_at
 from everytree.tables.repeats import consecutive, repeated_rows
 from everytree.trees.metatree import MetaTree
 
@@ -52,21 +44,11 @@ NOTHING_TO_PREDICT = NoScores("all targets are the same, so that there is nothin
 
 @dataclass(frozen=True)
 class UnseenRows:
-    """Rows of a table, each with a prediction by trees that had not seen it: out-of-bag or out-of-fold.
+    """Rows of a table, each with a prediction by trees that had not seen it: out-of-bag or out-of-fold."""
 
-    Attributes
-    ----------
-    numbers : (n_unseen,) int64
-        Which rows.
-    predicted : Predictive
-        Their distributions.
-    are_new : bool
-        Whether they are not of the table of the fit, so that they were not left out of it.
-    """
-
-    numbers: NDArray[np.int64]
-    predicted: Predictive
-    are_new: bool = False
+    numbers: NDArray[np.int64]  # (n_unseen,): which rows
+    predicted: Predictive  # their distributions
+    are_new: bool = False  # whether they are not of the table of the fit, so that they were not left out of it
 
     @classmethod
     def of_probs(cls, probs: FloatArray) -> UnseenRows:
@@ -101,17 +83,7 @@ def unseen_rows(predictions: Predictions, sharpness: float, weights: FloatArray 
         known = np.flatnonzero(~np.isnan(probs[:, 0]))
         return UnseenRows(numbers[known], predictive_of_probs(sharpened(probs[known], sharpness)))
     mixtures, rows = predictions.mixtures(weights)
-    return UnseenRows(numbers[rows], _narrowed(mixtures, sharpness))
-
-
-def _narrowed(mixtures: PathPredictive, sharpness: float) -> Predictive:
-    """The distributions, narrower about their means by this factor, or with shares raised to this power."""
-    if mixtures.has_cells:
-        return mixtures.powered(sharpness)
-    if sharpness == 1.0:
-        return mixtures
-    mean = mixtures.mean()
-    return ShiftedPredictive(mixtures, mean * (1.0 - 1.0 / sharpness), np.full(len(mean), 1.0 / sharpness))
+    return UnseenRows(numbers[rows], mixtures.sharpened(sharpness))
 
 
 def scores_of(target: Target, rows: Rows, unseen: UnseenRows) -> Scores | NoScores:
@@ -134,7 +106,7 @@ def scores_of(target: Target, rows: Rows, unseen: UnseenRows) -> Scores | NoScor
     if isinstance(target, ClassTarget):
         return _of_classes(target, rows, unseen)
     assert isinstance(target, NumberTarget)
-    if target.leaves.needs_baseline:
+    if target.leaves.predicts_curves:
         return _of_curves(rows, unseen)
     return _of_numbers(target, rows, unseen)
 
@@ -168,7 +140,7 @@ def _of_numbers(target: NumberTarget, rows: Rows, unseen: UnseenRows) -> NumberS
     log_scores, same = _log_scores(dist, some), _same_for_all(target, rows, unseen.numbers)
     r2, coverage = None, None
     if not some.row_data.get("censored", np.zeros(1)).any():
-        r2, coverage = _r2(rows, unseen), _share(_in_interval(dist, some.y, log_scores, target), some)
+        r2, coverage = _r2(rows, unseen), _share(_in_interval(dist, some.y), some)
     mean, mean_same = (float(np.average(each, weights=some.weight)) for each in (log_scores, same))
     return NumberScores(len(some), mean, mean_same, r2, coverage)
 
@@ -215,15 +187,11 @@ def _r2(rows: Rows, unseen: UnseenRows) -> float | None:
     return float(r2_score(some.y, mean, sample_weight=some.weight))
 
 
-def _in_interval(
-    dist: Predictive, y: FloatArray, log_probs: FloatArray, target: NumberTarget
-) -> NDArray[np.bool_]:  # fmt: skip
+def _in_interval(dist: Predictive, y: FloatArray) -> NDArray[np.bool_]:
     """Whether targets are in the interval with equal tails: not too much of the distribution is on one side of them."""
     tail = 0.5 * (1.0 - COVERAGE)
     up_to = dist.cdf(y)
-    below = up_to - np.exp(log_probs) if target.leaves.support.is_whole else up_to
-    if target.leaves.has_cells:  # some of one value
-        below = dist.cdf(np.nextafter(y, -np.inf))
+    below = dist.cdf(np.nextafter(y, -np.inf))  # values may have probabilities
     return np.asarray((up_to >= tail) & (below <= 1.0 - tail))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -19,6 +20,8 @@ from everytree.boosting.chains import NUMBERS, SHARED, Boosted, BoostRule, Likel
 from everytree.boosting.lines import LinedTrees, points_of_codes
 from everytree.boosting.scales import FLATTENED, KEPT, SHARPENED
 from everytree.boosting.trees import AdditiveTrees
+from everytree.conformal.conformal import Conformal
+from everytree.conformal.folds import FoldConformal
 from everytree.families.link import Link
 from everytree.families.prior_search import overall_rate
 from everytree.fitting.coding import code_first_rows
@@ -34,6 +37,8 @@ from everytree.fitting.targets.target import Target
 from everytree.fitting.targets.units import standardised
 from everytree.models.boosted import BoostedClasses, BoostedNumbers, Chains, with_centre
 from everytree.models.centres import Centres
+from everytree.models.model import Model
+from everytree.posterior.counts import recounted
 from everytree.posterior.rows import Rows
 from everytree.predictive.moved import ShiftedPredictive
 from everytree.structure.growers import Growth
@@ -65,28 +70,15 @@ FEW_COLUMNS = 3
 
 @dataclass(frozen=True)
 class BoostStructure:
-    """Chains of boosted trees; for numbers, a forest of what is left besides.
-
-    Attributes
-    ----------
-    rule : BoostRule
-    random_state : int, RandomState or None
-    sharpen : bool
-        Whether the average of the chains is calibrated (temperature scaling) by out-of-fold predictions.
-    n_residual_trees : int
-        Number of trees of the forest that models residuals.
-    lines : bool
-        Whether the nodes of trees may be lines, where boosting predicts numbers.
-    generates : bool
-        Whether columns are computed from others, where trees predict clearly better with them.
-    """
+    """Chains of boosted trees; for numbers, a forest of what is left besides."""
 
     rule: BoostRule
     random_state: Any
-    sharpen: bool
-    n_residual_trees: int = 0
+    sharpen: bool  # whether the average of the chains is calibrated (temperature scaling) by out-of-fold predictions
+    n_residual_trees: int = 0  # number of trees of the forest that models residuals
+    # whether the nodes of trees may be lines, where boosting predicts a mean or the mean of a logarithm
     lines: bool = False
-    generates: bool = False
+    generates: bool = False  # whether columns are computed from others, where trees predict clearly better with them
 
     def schema(
         self, given: GivenRows, target: Target, y: NDArray[Any], weight: FloatArray | None, settings: Settings
@@ -114,15 +106,26 @@ class BoostStructure:
 
     def fit(self, rows: Rows, target: Target, schema: Schema, settings: Settings) -> Learnt:
         if isinstance(target, ClassTarget):
-            model, left_out, fold = self.classes(rows, target, schema, settings)
-            return Learnt(model, unseen=partial(UnseenRows.of_folds, left_out, rows, fold))
+            boosted_classes = self.classes(rows, target, schema, settings)
+            model, left_out, fold, without = boosted_classes
+            conformal = partial(by_folds, without, fold, rows, settings)
+            return Learnt(model, unseen=partial(UnseenRows.of_folds, left_out, rows, fold), left_out=conformal)
         assert isinstance(target, NumberTarget)
         link = link_of(target)
         boosted = self.centres(rows, link, schema, settings)
         centres = Centres(boosted.trees, link, lined=boosted.lined)
-        return fit_residuals(
-            rows, boosted.left_out, centres, boosted.chains, target, schema, settings, self.residuals(target, len(rows))
-        )
+
+        def about(out_of_fold: FloatArray, centres: Centres) -> Learnt:
+            return fit_residuals(
+                rows, out_of_fold, centres, boosted.chains, target, schema, settings, self.residuals(target, len(rows))
+            )
+
+        def without_fold(number: int) -> Model:
+            own = Centres(boosted.without(number)[0], link, lined=boosted.without(number)[1])
+            return about(np.where(boosted.fold == number, np.nan, boosted.left_out), own).model
+
+        conformal = partial(by_folds, without_fold, boosted.fold, rows, settings)
+        return about(boosted.left_out, centres)._replace(left_out=conformal)
 
     def residuals(self, target: NumberTarget, n_rows: int) -> ForestStructure:
         """The forest that models the residuals of out-of-fold predictions."""
@@ -130,10 +133,8 @@ class BoostStructure:
         growth = Growth(min_samples_leaf=int(np.clip(n_rows // ROWS_OF_WIDER_LEAVES, 1, ROWS_OF_LEAF_OF_RESIDUALS)))
         return ForestStructure(self.n_residual_trees, self.random_state, "tempered", sharpen, growth)
 
-    def classes(
-        self, rows: Rows, target: ClassTarget, schema: Schema, settings: Settings
-    ) -> tuple[BoostedClasses, FloatArray, NDArray[np.int64]]:
-        """The model, and of each row its probabilities by the chain that left it out, and the number of this one."""
+    def classes(self, rows: Rows, target: ClassTarget, schema: Schema, settings: Settings) -> BoostedWithout:
+        """The model, what each row's chain without it says, and these chains as models."""
         boosted = self._boost(
             rows, self._likelihood(rows, target), schema, settings, SHARPENED if self.sharpen else KEPT
         )
@@ -141,7 +142,12 @@ class BoostStructure:
         sharpness = boosted.factor or 1.0  # of no trees it does not matter
         chains = Chains(boosted.gains, boosted.split_prior, boosted.n_steps)
         model = BoostedClasses(trees, sharpness, chains, len(rows))
-        return model, softmax(class_scores(boosted.base + boosted.departure), axis=1), boosted.fold
+
+        def without(number: int) -> BoostedClasses:
+            return replace(model, trees=boosted.without(number)[0])
+
+        left_out = softmax(class_scores(boosted.base + boosted.departure), axis=1)
+        return BoostedWithout(model, left_out, boosted.fold, without)
 
     def centres(self, rows: Rows, link: Link, schema: Schema, settings: Settings) -> BoostedCentres:
         """Boost the centres of numbers, in a unit of their own."""
@@ -152,7 +158,13 @@ class BoostStructure:
         left_out = trees.base[0] + scale * boosted.departure[:, 0]
         chains = Chains(boosted.gains, boosted.split_prior, boosted.n_steps)
         lined = LinedTrees.average(boosted.lined, boosted.factor, unit=scale)
-        return BoostedCentres(trees, lined, left_out, boosted.fold, chains)
+
+        def without(number: int) -> tuple[AdditiveTrees, LinedTrees | None]:
+            own, own_lined = boosted.without(number)
+            lined = None if own_lined is None else LinedTrees.average([own_lined], 1.0, unit=scale)
+            return AdditiveTrees.average([own], unit=scale, shift=centre), lined
+
+        return BoostedCentres(trees, lined, left_out, boosted.fold, chains, without)
 
     def _likelihood(self, rows: Rows, target: Target) -> Likelihood:
         if isinstance(target, ClassTarget):
@@ -182,14 +194,32 @@ class BoostStructure:
             )  # fmt: skip
 
 
+class BoostedWithout(NamedTuple):
+    """Boosted classes, (n_rows, n_classes) probabilities by the chain that left a row out, of number `fold`, and the
+    model of the chain without a fold."""
+
+    model: BoostedClasses
+    left_out: FloatArray
+    fold: NDArray[np.int64]
+    without: Callable[[int], BoostedClasses]
+
+
 class BoostedCentres(NamedTuple):
-    """Centres of numbers: by trees, and (n_rows,) those by the chain that left a row out, of number `fold`."""
+    """Centres of numbers: by trees, and (n_rows,) those by the chain that left a row out, of number `fold`; and the
+    trees of the chain without a fold."""
 
     trees: AdditiveTrees
     lined: LinedTrees | None
     left_out: FloatArray
     fold: NDArray[np.int64]
     chains: Chains
+    without: Callable[[int], tuple[AdditiveTrees, LinedTrees | None]]
+
+
+def by_folds(without: Callable[[int], Model], fold: NDArray[np.int64], rows: Rows, settings: Settings) -> Conformal:
+    """Intervals and sets by the models without each fold."""
+    models = [without(number) for number in range(int(fold.max()) + 1)]
+    return FoldConformal.of_rows(models, fold, rows, resolve_n_jobs(settings.n_jobs))
 
 
 def loss_of_classes(n_classes: int) -> str:
@@ -265,9 +295,8 @@ def fit_residuals(
     learnt = residuals.fit(about_rows.at(some) if is_drawn else about_rows, target, with_own, settings)
     forest = learnt.model.parts.averaged
     if is_drawn:
-        forest = forest.copy()  # unseen rows are predicted later, by the statistics of those that were drawn
-        rest = about_rows.at(np.setdiff1d(np.arange(len(rows)), some))
-        forest.update(rest.codes, rest.y, sample_weight=rest.weight, n_jobs=settings.n_jobs, **rest.row_data)
+        with ThreadPoolExecutor(resolve_n_jobs(settings.n_jobs)) as pool:
+            forest = forest.with_posteriors(list(pool.map(partial(recounted, rows=about_rows), forest.posteriors)))
     model = BoostedNumbers(centres, centres.link, own, forest, chains)
     unseen = learnt.unseen
     if not isinstance(unseen, NoScores):
@@ -289,7 +318,7 @@ def _shifted(
     """Shift predictions of residuals by the centres of the rows; they are of rows with these numbers."""
     unseen = about_centres()
     unseen = replace(unseen, numbers=numbers[unseen.numbers])
-    if link.in_exposure:
+    if not link.is_moved:
         return unseen
     shift_and_scale = link.shift_and_scale(centres[unseen.numbers])
     return replace(unseen, predicted=ShiftedPredictive(unseen.predicted, *shift_and_scale))

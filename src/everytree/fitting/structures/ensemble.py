@@ -1,13 +1,14 @@
 """Blending of a forest and boosted trees, by weights that out-of-fold predictions of both choose.
 
-The folds are those that the chains of boosting leave out; a forest of all other rows predicts each fold too. On large
-tables the rows of one fold are enough.
+The folds are those that the chains of boosting leave out. Of the forest, the trees that were not grown on a row predict
+it, each by the rows that it was grown on. On large tables the rows of one fold are enough.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -18,44 +19,42 @@ from scipy.optimize import minimize_scalar
 from sklearn.utils import check_random_state
 
 from everytree.base.arrays import FloatArray
+from everytree.base.checks import resolve_n_jobs
 from everytree.boosting.folds import folds
 from everytree.explaining.contributions import LEAST
 from everytree.fitting.given import GivenRows, Settings
 from everytree.fitting.held_out.sharpness import best_sharpness
 from everytree.fitting.held_out.unseen import UnseenRows
-from everytree.fitting.structures.boost import BoostStructure, fit_residuals, likelihood_of, link_of
+from everytree.fitting.structures.boost import BoostStructure, by_folds, fit_residuals, likelihood_of, link_of
 from everytree.fitting.structures.forest import ForestStructure
+from everytree.fitting.structures.grown import learn_forest
+from everytree.fitting.structures.origin import GrownTrees
 from everytree.fitting.structures.structure import Learnt
 from everytree.fitting.targets.classes import ClassTarget
 from everytree.fitting.targets.numbers import NumberTarget
 from everytree.fitting.targets.target import Target
 from everytree.models.centres import Centres, mix
 from everytree.models.mixed import MixedClasses, mix_probs
+from everytree.models.model import Model
+from everytree.posterior.counts import recounted
 from everytree.posterior.forest import Forest
+from everytree.posterior.posterior import Posterior
 from everytree.posterior.rows import Rows
+from everytree.predictive.pooled import sharpened
+from everytree.structure.grown import Grown
 from everytree.tables.repeats import row_groups
 from everytree.tables.schema import Schema
 
 PRIOR_ROWS = 1.0
 """Rows that the prior of the weight is worth: as if half of them were predicted by the forest, half by boosting."""
 
-SHARES_OF_TREES = (2, 5)
-"""Forests that predict the rows of a fold have one of so many trees of the forest of all rows: where all folds are
-predicted, and where one is."""
-
 ONE_FOLD_ROWS = 50_000
-"""Above so many rows, forests predict those of one fold only: they say enough about the weight and the residuals."""
+"""Above so many rows, those of one fold are enough: they say enough about the weight and the residuals."""
 
 
 @dataclass(frozen=True)
 class EnsembleStructure:
-    """A forest and boosted trees, fitted to the same rows.
-
-    Attributes
-    ----------
-    forest : ForestStructure
-    boost : BoostStructure
-    """
+    """A forest and boosted trees, fitted to the same rows."""
 
     forest: ForestStructure
     boost: BoostStructure
@@ -72,11 +71,12 @@ class EnsembleStructure:
         return self._numbers(rows, target, schema, settings)
 
     def _classes(self, rows: Rows, target: ClassTarget, schema: Schema, settings: Settings) -> Learnt:
-        boosted, by_boosting, fold = self.boost.classes(rows, target, schema, settings)
-        forest = self._learn(rows, target, schema, settings, self.forest.n_structures)
-        by_forest = self._by_others(rows, fold, target, schema, settings, lambda own, codes: own.probs(codes))
-        by_forest = by_boosting if by_forest is None else by_forest
+        boosted, by_boosting, fold, chain = self.boost.classes(rows, target, schema, settings)
         known = _known(fold)
+        grown = self.forest.grow(rows, target, schema, settings)
+        forest = learn_forest(grown, target, schema, settings).model.parts.averaged
+        by_forest = by_other_trees(grown, forest, known, lambda tree, codes: tree.probs(codes), settings)
+        by_forest = np.where(np.isfinite(by_forest), sharpened(by_forest, forest.sharpness), by_boosting)
         of_row = np.ones(len(rows)) if rows.weight is None else rows.weight
 
         def mixture(some: NDArray[np.bool_]) -> tuple[float, float]:
@@ -101,20 +101,25 @@ class EnsembleStructure:
         for own in _each(self._parts(rows, fold, known)):
             left_out[own] = mix_probs(by_forest[own], by_boosting[own], *mixture(known & ~own))
         mixed = MixedClasses(forest, boosted, *mixture(known))
-        return Learnt(mixed, unseen=partial(UnseenRows.of_folds, left_out, rows, fold))
+
+        def without(number: int) -> MixedClasses:
+            others = self._forest_of(rows.at(fold != number), target, schema, settings)
+            return MixedClasses(others, chain(number), *mixture(known & (fold != number)))
+
+        conformal = partial(by_folds, without, fold, rows, settings) if known.all() else None
+        return Learnt(mixed, unseen=partial(UnseenRows.of_folds, left_out, rows, fold), left_out=conformal)
 
     def _numbers(self, rows: Rows, target: NumberTarget, schema: Schema, settings: Settings) -> Learnt:
         link = link_of(target)
-        own = replace(target, family="normal") if link.averages_logs else target
+        own = replace(target, family=link.forest_family, learnt=None) if link.forest_family else target
         on_scale = replace(rows, y=np.log(rows.y)) if link.averages_logs else rows
         boosted = self.boost.centres(rows, link, schema, settings)
         by_boosting, likelihood = boosted.left_out, likelihood_of(link, rows)
-        forest = self._learn(on_scale, own, schema, settings, self.forest.n_structures)
-        mean = self._by_others(
-            on_scale, boosted.fold, own, schema, settings, lambda own, codes: own.moments(codes)[0]
-        )  # fmt: skip
-        by_forest = by_boosting if mean is None else link.centre_of(mean)
         known = _known(boosted.fold)
+        grown = self.forest.grow(on_scale, own, schema, settings)
+        forest = learn_forest(grown, own, schema, settings).model.parts.averaged
+        mean = by_other_trees(grown, forest, known, lambda tree, codes: tree.moments(codes)[0], settings)
+        by_forest = link.centre_of(mean)
         by_forest = np.where(np.isfinite(by_forest), by_forest, by_boosting)
         of_row = np.ones(len(rows)) if rows.weight is None else rows.weight
         errors = likelihood.losses(by_boosting[:, None])
@@ -133,44 +138,27 @@ class EnsembleStructure:
         for each in _each(self._parts(rows, boosted.fold, known)):
             left_out[each] = mix(by_forest[each], by_boosting[each], weight_by(known & ~each))
         centres = Centres(boosted.trees, link, forest, weight_by(known), boosted.lined)
-        return fit_residuals(
-            rows, left_out, centres, boosted.chains, target, schema, settings, self.boost.residuals(target, len(rows))
-        )
 
-    def _learn(self, rows: Rows, target: Target, schema: Schema, settings: Settings, n_trees: int) -> Forest:
-        structure = replace(self.forest, n_structures=n_trees)
-        learnt = structure.fit(rows, target, schema, settings)
-        return learnt.model.parts.averaged
+        def about(out_of_fold: FloatArray, centres: Centres) -> Learnt:
+            residuals = self.boost.residuals(target, len(rows))
+            return fit_residuals(rows, out_of_fold, centres, boosted.chains, target, schema, settings, residuals)
 
-    def _by_others(
-        self,
-        rows: Rows,
-        fold: NDArray[np.int64],
-        target: Target,
-        schema: Schema,
-        settings: Settings,
-        predict: Callable[[Forest, NDArray[Any]], FloatArray],
-    ) -> FloatArray | None:
-        """Out-of-fold predictions by forests of the rows of all other folds; None if there is one fold.
+        def without(number: int) -> Model:
+            trees, lined = boosted.without(number)
+            is_other = boosted.fold != number
+            others = self._forest_of(on_scale.at(is_other), own, schema, settings)
+            own_centres = Centres(trees, link, others, weight_by(known & is_other), lined)
+            return about(np.where(is_other, left_out, np.nan), own_centres).model
 
-        They are NaN for rows that need not be known.
+        conformal = partial(by_folds, without, boosted.fold, rows, settings) if known.all() else None
+        return about(left_out, centres)._replace(left_out=conformal)
 
-        Leave-one-out predictions would not do: the larger a target, the smaller is the mean of the other rows.
-        """
-        if not fold.any():
-            return None
-        n_trees = -(-self.forest.n_structures // SHARES_OF_TREES[len(rows) > ONE_FOLD_ROWS])
-        quiet = replace(settings, verbose=0)
-        every = None
+    def _forest_of(self, rows: Rows, target: Target, schema: Schema, settings: Settings) -> Forest:
+        """The forest of some of the rows, with half of the trees."""
+        structure = replace(self.forest, n_structures=-(-self.forest.n_structures // 2))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the forest of all rows has said it
-            for number in np.unique(fold[_known(fold)]):
-                own = fold == number
-                forest = self._learn(rows.at(~own), target, schema, quiet, n_trees)
-                values = predict(forest, rows.codes[own])
-                every = np.full((len(rows), *values.shape[1:]), np.nan) if every is None else every
-                every[own] = values
-        return every
+            return structure.fit(rows, target, schema, replace(settings, verbose=0)).model.parts.averaged
 
     def _parts(self, rows: Rows, fold: NDArray[np.int64], known: NDArray[np.bool_]) -> NDArray[np.int64]:
         """(n_rows,) parts of the rows, each mixed by the others: the folds, or two parts of the one that is known."""
@@ -181,6 +169,35 @@ class EnsembleStructure:
         parts = np.full(len(rows), -1)
         parts[known] = folds(rows.y[known], None if group is None else group[known], 2, rng)
         return parts
+
+
+def by_other_trees(
+    grown: GrownTrees,
+    forest: Forest,
+    known: NDArray[np.bool_],
+    predict: Callable[[Forest, NDArray[Any]], FloatArray],
+    settings: Settings,
+) -> FloatArray:
+    """(n_rows, ...) the mean of what the trees that were not grown on a row say of it; NaN where it need not be known.
+
+    Each tree says it by the rows that it was grown on. Leave-one-out predictions would not do: the larger a target,
+    the smaller is the mean of the other rows.
+    """
+    rows = grown.rows
+
+    def one(grown: Grown, by_all: Posterior) -> tuple[NDArray[np.int64], FloatArray]:
+        own, asked = recounted(by_all, rows.at(grown.in_bag)), np.flatnonzero(~grown.in_bag & known)
+        return asked, predict(Forest([own], n_codes=forest.n_codes), rows.codes[asked])
+
+    total, n_trees = None, np.zeros(len(rows))
+    with ThreadPoolExecutor(resolve_n_jobs(settings.n_jobs)) as pool:
+        for asked, values in pool.map(one, grown.kept, forest.posteriors):
+            total = np.zeros((len(rows), *values.shape[1:])) if total is None else total
+            total[asked] += values
+            n_trees[asked] += 1.0
+    assert total is not None, "a forest has trees"
+    with np.errstate(invalid="ignore"):
+        return np.asarray(total / np.where(n_trees > 0.0, n_trees, np.nan).reshape(-1, *[1] * (total.ndim - 1)))
 
 
 def _known(fold: NDArray[np.int64]) -> NDArray[np.bool_]:

@@ -25,15 +25,9 @@ from everytree.tables.schema import Schema
 
 @dataclass(frozen=True)
 class ExactStructure:
-    """All structures to a depth, none of them grown.
+    """All structures to a depth, none of them grown."""
 
-    Attributes
-    ----------
-    max_depth, max_cuts, split_prior, candidates, truncation, max_regions
-        As in `ExactTreeClassifier`.
-    """
-
-    max_depth: int
+    max_depth: int  # as in `ExactTreeClassifier`
     max_cuts: int
     split_prior: Any
     candidates: Any

@@ -43,14 +43,7 @@ TINY = np.finfo(np.float64).tiny
 
 @dataclass(frozen=True)
 class EarlierTrees:
-    """The trees of an earlier fit to the same rows, which are kept.
-
-    Attributes
-    ----------
-    schema : Schema
-    trees : sequence of MetaTree
-    origin : Origin
-    """
+    """The trees of an earlier fit to the same rows, which are kept."""
 
     schema: Schema
     trees: Sequence[MetaTree]
@@ -74,24 +67,13 @@ class EarlierTrees:
 
 @dataclass(frozen=True)
 class ForestStructure(GrownStructure):
-    """Many trees, each grown on a part of the rows.
+    """Many trees, each grown on a part of the rows."""
 
-    Attributes
-    ----------
-    growth : Growth
-        How; the criterion included.
-    predict_out_of_bag : bool
-        Whether every row is predicted by the trees that were not grown on it.
-    earlier : EarlierTrees, optional
-        The first of the trees, where they are there already.
-    widens_leaves : bool
-        Whether trees of noisy numbers have leaves of no less than `ROWS_OF_LEAF_OF_NOISE` rows where tables are long.
-        The first trees, which show how noisy they are, have not.
-    """
-
-    growth: Growth
-    predict_out_of_bag: bool = False
-    earlier: EarlierTrees | None = None
+    growth: Growth  # how; the criterion included
+    predict_out_of_bag: bool = False  # whether every row is predicted by the trees that were not grown on it
+    earlier: EarlierTrees | None = None  # the first of the trees, where they are there already
+    # Whether trees of noisy numbers have leaves of no less than `ROWS_OF_LEAF_OF_NOISE` rows where tables are long. The
+    # first trees, which show how noisy they are, have not.
     widens_leaves: bool = False
 
     def schema(

@@ -16,10 +16,13 @@ from sklearn.utils import check_random_state
 from everytree.base.arrays import FloatArray
 from everytree.base.checks import resolve_n_jobs
 from everytree.base.progress import Progress
+from everytree.conformal.conformal import Conformal
+from everytree.conformal.folds import FoldConformal
+from everytree.conformal.forest import ForestConformal
 from everytree.families.base import NativeFamily
 from everytree.fitting.given import GivenRows, Settings
 from everytree.fitting.held_out.cross_fitted_splits import cross_fitted_splits
-from everytree.fitting.held_out.held_out import held_out, held_out_by_few
+from everytree.fitting.held_out.held_out import held_out, held_out_by_few, unseen_by_trees
 from everytree.fitting.held_out.helpful_splits import HelpfulSplits, held_out_splits
 from everytree.fitting.held_out.out_of_bag import out_of_bag
 from everytree.fitting.held_out.predictions import Predictions
@@ -43,23 +46,12 @@ from everytree.tables.schema import Schema
 
 @dataclass(frozen=True)
 class GrownStructure(ABC):
-    """Meta-trees that are there before their priors are chosen.
+    """Meta-trees that are there before their priors are chosen."""
 
-    Attributes
-    ----------
-    n_structures : int
-        Trees that are grown, those among them that only judge priors too.
-    random_state : int, RandomState or None
-    weights : str
-        Of the trees; see `MetaForestClassifier`.
-    sharpen : bool
-        Whether the average of the trees is sharpened.
-    """
-
-    n_structures: int
+    n_structures: int  # trees that are grown, those among them that only judge priors too
     random_state: Any
-    weights: Weights
-    sharpen: bool
+    weights: Weights  # of the trees; see `MetaForestClassifier`
+    sharpen: bool  # whether the average of the trees is sharpened
 
     def schema(
         self, given: GivenRows, target: GrowthTarget, y: NDArray[Any], weight: FloatArray | None, settings: Settings
@@ -102,7 +94,7 @@ def learn_forest(grown: GrownTrees, target: Target, schema: Schema, settings: Se
     tally = _counted(rows, judged, search.first_family, schema, n_jobs, show)
     has_classes = search.first_family.has_classes
     held = held_out(rows, judged, tally.statistics, grown.rng, n_jobs, has_classes=has_classes, is_counted=not stand_in)
-    few = held if has_classes else held_out_by_few(held, rows, judged, tally.statistics, grown.rng)
+    few = held_out_by_few(held, rows, judged, tally.statistics, grown.rng)
     choice, predictions = choose(search, held, few, sharpen=grown.sharpen, show=show)
     if stand_in:
         tally = _counted(rows, kept, search.first_family, schema, n_jobs, show)
@@ -123,7 +115,27 @@ def learn_forest(grown: GrownTrees, target: Target, schema: Schema, settings: Se
         unseen = partial(unseen_rows, predictions, choice.sharpness, None if stand_in else forest.weights)
     helpful = _helpful(grown, forest, choice, target, schema, n_jobs)
     unseen_by = None if stand_in or held.has_companions else partial(_unseen_by, predictions, choice.sharpness)
-    return Learnt(AverageModel(forest), choice, oob, Origin.of(grown), unseen, helpful, unseen_by)
+    left_out: Callable[[], Conformal] | None = None
+    if held.is_honest:
+        by_folds = partial(_without_folds, rows, judged, choice, search.first_family, schema, n_jobs)
+        left_out = by_folds if stand_in else partial(_without_rows, rows, kept, forest)
+    return Learnt(AverageModel(forest), choice, oob, Origin.of(grown), unseen, helpful, unseen_by, left_out)
+
+
+def _without_rows(rows: Rows, kept: Sequence[Grown], forest: Forest) -> Conformal:
+    """By the trees that were not grown on each row."""
+    return ForestConformal.of_rows(forest, rows, unseen_by_trees(rows, kept))
+
+
+def _without_folds(
+    rows: Rows, judged: Sequence[Grown], choice: Choice, family: NativeFamily, schema: Schema, n_jobs: int
+) -> Conformal:
+    """By the trees without each fold, in which the rows of other folds count."""
+    posteriors = _posteriors(judged, _counted(rows, judged, family, schema, n_jobs, False), choice, n_jobs)
+    models = [AverageModel(Forest([own], sharpness=choice.sharpness, n_codes=schema.n_codes)) for own in posteriors]
+    fold = np.argmin([one.in_bag for one in judged], axis=0)
+    fold[np.all([one.in_bag for one in judged], axis=0)] = len(judged)
+    return FoldConformal.of_rows(models, fold, rows, n_jobs)
 
 
 def _unseen_by(predictions: Predictions, sharpness: float, forest: Forest) -> UnseenRows:

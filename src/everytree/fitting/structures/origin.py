@@ -17,49 +17,23 @@ Weights = Literal["uniform", "tempered", "stacking", "evidence"]
 
 @dataclass(frozen=True)
 class GrownTrees:
-    """Trees that are there before their priors are chosen.
+    """Trees that are there before their priors are chosen."""
 
-    Attributes
-    ----------
-    rows : Rows
-        With the groups of rows that are left out together.
-    kept : sequence of Grown
-        The structures of the forest.
-    judged : sequence of Grown
-        The structures by which priors are chosen: those that are kept, or stand-ins for them.
-    weights : str
-        Of the trees; see `MetaForestClassifier`.
-    sharpen : bool
-        Whether the average of the trees is sharpened.
-    rng : numpy.random.Generator
-        Draws the held-out rows.
-    predict_out_of_bag : bool
-        Whether every row is predicted by the trees that were not grown on it.
-    """
-
-    rows: Rows
-    kept: Sequence[Grown]
-    judged: Sequence[Grown]
-    weights: Weights
-    sharpen: bool
-    rng: np.random.Generator
-    predict_out_of_bag: bool = False
+    rows: Rows  # with the groups of rows that are left out together
+    kept: Sequence[Grown]  # the structures of the forest
+    judged: Sequence[Grown]  # the structures by which priors are chosen: those that are kept, or stand-ins for them
+    weights: Weights  # of the trees; see `MetaForestClassifier`
+    sharpen: bool  # whether the average of the trees is sharpened
+    rng: np.random.Generator  # numpy.random.Generator: draws the held-out rows
+    predict_out_of_bag: bool = False  # whether every row is predicted by the trees that were not grown on it
 
 
 @dataclass(frozen=True)
 class Origin:
-    """Where the trees of a forest come from, so that a later fit to the same rows can keep them.
+    """Where the trees of a forest come from, so that a later fit to the same rows can keep them."""
 
-    Attributes
-    ----------
-    rows : str
-        Digest of the rows.
-    draws : tuple of Draw
-        How the rows of each tree were drawn.
-    """
-
-    rows: str
-    draws: tuple[Draw, ...]
+    rows: str  # digest of the rows
+    draws: tuple[Draw, ...]  # how the rows of each tree were drawn
 
     @classmethod
     def of(cls, grown: GrownTrees) -> Origin | None:

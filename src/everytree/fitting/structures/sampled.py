@@ -44,15 +44,9 @@ SHARE_JUDGED = 0.25
 
 @dataclass(frozen=True)
 class SampledStructure:
-    """Structures drawn by `StructureSampler`.
+    """Structures drawn by `StructureSampler`."""
 
-    Attributes
-    ----------
-    max_depth, n_draws, n_chains, n_structures, temperature, split_prior, candidates, random_state
-        As in `SampledTreeClassifier`.
-    """
-
-    max_depth: int | None
+    max_depth: int | None  # as in `SampledTreeClassifier`
     n_draws: int
     n_chains: int
     n_structures: int
@@ -126,18 +120,10 @@ class SampledStructure:
 
 @dataclass(frozen=True)
 class SampledColumns:
-    """Columns of a schema as the sampler reads them: missing is one more code where it occurred at fit.
+    """Columns of a schema as the sampler reads them: missing is one more code where it occurred at fit."""
 
-    Attributes
-    ----------
-    schema_codes : (n_features,) int64
-        Codes of each column without the missing one.
-    has_missing : (n_features,) bool
-    kinds : list of str
-    """
-
-    schema_codes: NDArray[np.int64]
-    has_missing: NDArray[np.bool_]
+    schema_codes: NDArray[np.int64]  # (n_features,): codes of each column without the missing one
+    has_missing: NDArray[np.bool_]  # (n_features,)
     kinds: Sequence[Kind]
 
     @classmethod

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
+from everytree.conformal.conformal import Conformal
 from everytree.fitting.given import GivenRows, Settings
 from everytree.fitting.held_out.helpful_splits import HelpfulSplits
 from everytree.fitting.held_out.out_of_bag import OutOfBag
@@ -26,7 +27,8 @@ class Learnt(NamedTuple):
     """A model of coded rows; for the attributes see `Fitted`.
 
     What is said of unseen rows is computed when it is asked for: not every model is kept as it is. `unseen_by` computes
-    it of a forest of more rows in the same trees.
+    it of a forest of more rows in the same trees. `left_out` makes intervals and sets by what left rows out, where
+    something did.
     """
 
     model: Model
@@ -36,6 +38,7 @@ class Learnt(NamedTuple):
     unseen: Callable[[], UnseenRows] | NoScores = GROWN_ON_ALL
     helpful: HelpfulSplits | None = None
     unseen_by: Callable[[Forest], UnseenRows] | None = None
+    left_out: Callable[[], Conformal] | None = None
 
 
 class Structure(Protocol):

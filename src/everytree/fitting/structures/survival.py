@@ -14,15 +14,18 @@ from sklearn.utils import check_random_state
 from everytree.base.arrays import FloatArray
 from everytree.base.checks import resolve_n_jobs
 from everytree.base.progress import Progress
+from everytree.families.link import LogRateOfCounts
 from everytree.families.survival import Survival
 from everytree.fitting.given import GivenRows, Settings
 from everytree.fitting.held_out.curves import JudgedTrees, choose_curves
 from everytree.fitting.held_out.held_out import held_out_rows, is_unseen
 from everytree.fitting.held_out.scores import GROWN_ON_ALL, NoScores
 from everytree.fitting.held_out.unseen import UnseenRows
+from everytree.fitting.structures.boost import BoostStructure
 from everytree.fitting.structures.structure import Learnt, fit_schema
 from everytree.fitting.targets.numbers import NumberTarget
 from everytree.fitting.targets.target import Target
+from everytree.models.offsets import Offset, OffsetOfColumns, OffsetOfTrees
 from everytree.models.survival import Member, SurvivalModel
 from everytree.posterior.counts import count
 from everytree.posterior.forest import Forest
@@ -33,16 +36,17 @@ from everytree.structure.grow_on import Hazards
 from everytree.structure.growers import ColumnsOf, Growth, grow
 from everytree.structure.grown import Grown
 from everytree.survival.baseline import Baseline, knots_of
-from everytree.survival.offset import Offset, fit_offset, terms_of
+from everytree.survival.offset import fit_offset, terms_of, within_limits
 from everytree.survival.rows import TimesOfRows, times_of_rows
 from everytree.tables.either import columns_of_one_tree, drawn_columns
 from everytree.tables.repeats import row_groups
 from everytree.tables.schema import Schema
 
-Relative = Literal["none", "lines", "hinges"]
+Relative = Literal["none", "lines", "hinges", "boosted"]
 """What the relative hazards of a group of trees are made of."""
 
 OF_FOREST: tuple[Relative, ...] = ("none", "lines", "hinges")
+OF_BOOSTING: tuple[Relative, ...] = ("boosted",)
 N_FOLDS = 5
 MIN_LEAF = 5
 MAX_JUDGES = 1000
@@ -54,20 +58,7 @@ GROWN_WITH = 2.0
 
 @dataclass(frozen=True)
 class SurvivalStructure:
-    """Groups of trees, grown by the evidence of one factor a leaf.
-
-    Attributes
-    ----------
-    n_structures : int
-    random_state : int, RandomState or None
-    growth : Growth
-    sharpen : bool
-    split_prior : float or "auto"
-    prior : mapping
-    is_one_tree : bool
-        Whether one tree is grown on all rows, by the best of all splits; priors are then chosen by trees that are each
-        grown without a fifth of them.
-    """
+    """Groups of trees, grown by the evidence of one factor a leaf."""
 
     n_structures: int
     random_state: Any
@@ -75,7 +66,12 @@ class SurvivalStructure:
     sharpen: bool
     split_prior: Any
     prior: Mapping[str, Any]
+    # whether one tree is grown on all rows, by the best of all splits; priors are then chosen by trees that are each
+    # grown without a fifth of them
     is_one_tree: bool = False
+    # the relative hazards of each group of trees; of fewer trees the first ones
+    groups: tuple[Relative, ...] = OF_FOREST
+    boost: BoostStructure | None = None  # by which relative hazards are boosted
 
     def schema(
         self, given: GivenRows, target: Target, y: NDArray[Any], weight: FloatArray | None, settings: Settings
@@ -92,14 +88,14 @@ class SurvivalStructure:
         knots, jobs = knots_of(times), resolve_n_jobs(settings.n_jobs)
         # Trees of all groups see the same parts of the rows, so that a row that is left out of one is left out of all.
         seeds = random.randint(np.iinfo(np.int32).max, size=self.n_structures + N_FOLDS * self.is_one_tree).tolist()
-        groups: tuple[Relative, ...] = ("none",) if self.is_one_tree else OF_FOREST[: self.n_structures]
+        groups = self.groups[: self.n_structures]
         sizes = np.diff(np.linspace(0, self.n_structures, len(groups) + 1).round().astype(int))
         fold = _folds(rows, rng)
         with Progress("growing", self.n_structures, bool(settings.verbose)) as progress:
             each = [
                 _Group.grow(
-                    self, relative, rows, times, target, schema, knots, fold,
-                    seeds[: n + N_FOLDS * self.is_one_tree], rng, jobs, progress,
+                    self, *self._offset(relative, rows, times, target, schema, settings, knots, fold, rng), rows, times,
+                    schema, knots, fold, seeds[: n + N_FOLDS * self.is_one_tree], jobs, progress,
                 )
                 for relative, n in zip(groups, sizes, strict=True)
             ]  # fmt: skip
@@ -115,6 +111,31 @@ class SurvivalStructure:
             curves = CurvePredictive(choice.family, knots, sharpening.of(found.curves))
             unseen = partial(UnseenRows, found.numbers, curves)
         return Learnt(SurvivalModel(members, sharpening), choice, unseen=unseen)
+
+    def _offset(
+        self,
+        relative: Relative,
+        rows: Rows,
+        times: TimesOfRows,
+        target: NumberTarget,
+        schema: Schema,
+        settings: Settings,
+        knots: FloatArray,
+        fold: NDArray[np.int64],
+        rng: np.random.Generator,
+    ) -> tuple[Offset | None, FloatArray]:
+        """Relative hazards, and those of the rows by other rows."""
+        nothing = None, np.zeros(len(rows))
+        if relative == "none" or times.is_event.sum() < N_FOLDS:
+            return nothing
+        if relative == "boosted":
+            assert self.boost is not None, "boosted relative hazards come with how they are boosted"
+            return _boosted(self.boost, rows, times, schema, settings, knots)
+        terms = terms_of(rows.codes, schema.n_codes, target.code_numbers, times.weight, hinges=relative == "hinges")
+        if not terms.tables:
+            return nothing
+        values, centre, of_rows = fit_offset(terms, rows.codes, times, fold, rng)
+        return OffsetOfColumns(terms.first, values, centre), of_rows
 
 
 @dataclass(frozen=True)
@@ -134,19 +155,17 @@ class _Group:
     def grow(
         cls,
         how: SurvivalStructure,
-        relative: Relative,
+        offset: Offset | None,
+        log_hazard: FloatArray,
         rows: Rows,
         times: TimesOfRows,
-        target: NumberTarget,
         schema: Schema,
         knots: FloatArray,
         fold: NDArray[np.int64],
         seeds: list[int],
-        rng: np.random.Generator,
         n_jobs: int,
         progress: Progress,
     ) -> _Group:
-        offset, log_hazard = _offset_of(relative, rows, times, target, schema, fold, rng)
         baseline = Baseline.of(times, log_hazard, knots)
         positions = {
             "censored": 1.0 - times.is_event, "entry": baseline.position(times.entry), "log_hazard": log_hazard
@@ -197,22 +216,15 @@ def _folds(rows: Rows, rng: np.random.Generator) -> NDArray[np.int64]:
     return (rng.permutation(int(rows.group.max()) + 1) % N_FOLDS)[rows.group]
 
 
-def _offset_of(
-    relative: Relative,
-    rows: Rows,
-    times: TimesOfRows,
-    target: NumberTarget,
-    schema: Schema,
-    fold: NDArray[np.int64],
-    rng: np.random.Generator,
-) -> tuple[Offset | None, FloatArray]:
-    """Relative hazards, and those of the rows by other rows."""
-    if relative == "none" or times.is_event.sum() < N_FOLDS:
-        return None, np.zeros(len(rows))
-    terms = terms_of(rows.codes, schema.n_codes, target.code_numbers, times.weight, hinges=relative == "hinges")
-    if not terms.tables:
-        return None, np.zeros(len(rows))
-    return fit_offset(terms, rows.codes, times, fold, rng)
+def _boosted(
+    boost: BoostStructure, rows: Rows, times: TimesOfRows, schema: Schema, settings: Settings, knots: FloatArray
+) -> tuple[OffsetOfTrees, FloatArray]:
+    """Proportional hazards by boosting: events are counts, whose exposure is the hazard that all rows accumulate."""
+    baseline = Baseline.of(times, np.zeros(len(rows)), knots)
+    exposure = baseline.hazard_between(times.entry, times.time)
+    counts = replace(rows, y=times.is_event.astype(np.float64), row_data={"exposure": np.maximum(exposure, 1e-9)})
+    boosted = boost.centres(counts, LogRateOfCounts(), schema, settings)
+    return OffsetOfTrees(boosted.trees, boosted.chains), within_limits(np.nan_to_num(boosted.left_out))
 
 
 def _one_cell(family: Survival, rows: Rows) -> FloatArray:

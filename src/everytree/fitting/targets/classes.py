@@ -23,22 +23,12 @@ from everytree.structure.grow_on import Classes
 
 @dataclass(frozen=True, eq=False)
 class ClassTarget(Target):
-    """Class labels.
+    """Class labels."""
 
-    Attributes
-    ----------
-    owner : str
-        The estimator's name, for errors.
-    alpha, split_prior
-        As in the estimators.
-    classes : (n_classes,) array or None
-        All classes in ascending order, if they are known.
-    """
-
-    owner: str
-    alpha: Any
+    owner: str  # the estimator's name, for errors
+    alpha: Any  # as in the estimators
     split_prior: Any
-    classes: NDArray[Any] | None = None
+    classes: NDArray[Any] | None = None  # (n_classes,) array: all classes in ascending order, if they are known
 
     @property
     def known_classes(self) -> NDArray[Any]:

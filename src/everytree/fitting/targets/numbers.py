@@ -10,11 +10,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from everytree.base.arrays import FloatArray, such_as
-from everytree.base.errors import ArgumentError
+from everytree.base.arrays import FloatArray, as_labels, such_as
+from everytree.base.checks import is_auto
+from everytree.base.errors import ArgumentError, ArgumentTypeError
 from everytree.families.base import NativeFamily
+from everytree.families.normal import Normal
 from everytree.families.prior_search import Search
-from everytree.families.registry import NUMBER_FAMILIES, families_with
+from everytree.families.registry import NUMBER_FAMILIES, candidates, families_with
 from everytree.families.traits import RowColumn
 from everytree.fitting.targets.columns import as_array, numbers_of, refuse, refuse_missing
 from everytree.fitting.targets.target import Labels, Target
@@ -32,35 +34,35 @@ SMALLEST_SPREAD = 1e-26
 
 @dataclass(frozen=True, eq=False)
 class NumberTarget(Target):
-    """Measurements, counts, times.
+    """Measurements, counts, times."""
 
-    Attributes
-    ----------
-    owner : str
-        The estimator's name, for errors.
-    family, prior, split_prior
-        As in the estimators.
-    learnt : object
-        What leaves of all rows have in common; None until it is known, and for most families.
-    input_mean, input_scale : (n_inputs,) float64 or None
-        By which the inputs of linear leaves are centred and scaled, once they are known.
-    code_numbers : sequence of (n_codes,) float64 or None
-        The number that stands for each code of a column, None for categories: while survival curves are fitted.
-    """
-
-    owner: str
-    family: str
+    owner: str  # the estimator's name, for errors
+    family: str  # as in the estimators
     prior: Mapping[str, Any] | str
     split_prior: Any
-    learnt: Any = None
+    among: Sequence[str] = ()  # the families that "auto" chooses from
+    learnt: Any = None  # what leaves of all rows have in common; None until it is known, and for most families
+    # (n_inputs,): by which the inputs of linear leaves are centred and scaled, once they are known
     input_mean: FloatArray | None = None
     input_scale: FloatArray | None = None
+    # sequence of (n_codes,) float64: the number that stands for each code of a column, None for categories: while
+    # survival curves are fitted
     code_numbers: Sequence[FloatArray | None] = ()
 
     @property
     def leaves(self) -> type[NativeFamily]:
-        """The leaf model that `family` names."""
-        return NUMBER_FAMILIES[self.family]
+        """The leaf model that `family` names; numbers of any kind until one is chosen."""
+        return Normal if is_auto(self.family) else NUMBER_FAMILIES[self.family]
+
+    def candidates(self, rows: Rows) -> Sequence[Self]:
+        if not is_auto(self.family):
+            return [self]
+        if not is_auto(self.prior):
+            raise ArgumentError("prior", "is that of one family, but family is 'auto'; name the family")
+        found = candidates(self.among, rows.y, rows.row_data)
+        if not found:
+            raise ArgumentError("family", f"is 'auto', but no family takes {', '.join(rows.row_data)} and such targets")
+        return [replace(self, family=name).learn(rows.y, rows.weight)[0] for name in found]
 
     @property
     def has_inputs(self) -> bool:
@@ -110,7 +112,8 @@ class NumberTarget(Target):
 
     @property
     def given_columns(self) -> Mapping[str, RowColumn]:
-        return {column.name: column for column in self.leaves.given_columns}
+        every = [NUMBER_FAMILIES[name] for name in self.among] if is_auto(self.family) else [self.leaves]
+        return {column.name: column for leaves in every for column in leaves.given_columns}
 
     @property
     def known_names(self) -> Mapping[str, Sequence[str]]:
@@ -122,9 +125,10 @@ class NumberTarget(Target):
         for name, families in self.known_names.items():
             if given.get(name) is None:
                 continue
-            if self.family not in families:
+            if self.family not in families and not is_auto(self.family):
                 known = " or ".join(map(repr, families))
                 raise ArgumentError(name, f"is for family={known}, but family is {self.family!r}")
+            self._refuse_text(name, given[name])
             columns[name] = numbers_of(name, given[name])
             if len(columns[name]) != n_rows:
                 raise ArgumentError(name, f"has {len(columns[name])} entries, but X has {n_rows} rows")
@@ -138,6 +142,14 @@ class NumberTarget(Target):
                 columns[name] = 1.0 - columns.pop(column.opposite)
         return columns
 
+    def _refuse_text(self, name: str, values: Any) -> None:
+        """Say of texts in the place of 0 and 1 how to make numbers of them."""
+        labels = as_labels(values)
+        known = [column for column in self.given_columns.values() if name in (column.name, column.opposite)]
+        text = next((value for value in labels if isinstance(value, str)), None) if labels.dtype.kind in "OUT" else None
+        if known and text is not None:
+            raise ArgumentTypeError(name, f"must be {known[0].must}, but has text such as {str(text)!r}")
+
     def warn_about(self, rows: Rows) -> None:
         if len(rows) and rows.row_data.get("censored", np.zeros(1)).all():
             warnings.warn(
@@ -147,7 +159,7 @@ class NumberTarget(Target):
             )
 
     def learn_inputs(self, schema: Schema, X: Any, used: NDArray[np.bool_] | None) -> Self:
-        if self.leaves.needs_baseline:
+        if self.leaves.predicts_curves:
             return replace(self, code_numbers=numbers_of_codes(schema, X, used, self.owner))
         if not self.has_inputs:
             return self

@@ -19,16 +19,9 @@ from everytree.tables.schema import Schema
 
 @dataclass(frozen=True, eq=False)
 class MultiTarget(GrowthTarget):
-    """Several targets of one kind, all classes or all numbers; y has one column for each.
+    """Several targets of one kind, all classes or all numbers; y has one column for each."""
 
-    Attributes
-    ----------
-    owner : str
-        The estimator's name, for errors.
-    each : tuple of Target
-    """
-
-    owner: str
+    owner: str  # the estimator's name, for errors
     each: tuple[Target, ...]
 
     def rows_of(self, rows: Rows) -> list[Rows]:

@@ -64,6 +64,11 @@ class Target(GrowthTarget):
     def learn(self, labels: NDArray[Any], weight: FloatArray | None) -> tuple[Self, NDArray[Any]]:
         """Return the target as learnt from these first rows, and their targets as the family takes them."""
 
+    def candidates(self, rows: Rows) -> Sequence[Self]:
+        """The targets of the leaf models that rows left out are to decide between; this one where it is given."""
+        del rows
+        return [self]
+
     @abstractmethod
     def numbers(self, labels: NDArray[Any]) -> NDArray[Any]:
         """Return the targets of any rows as the family takes them."""

@@ -21,17 +21,10 @@ DIVISORS = range(1, 11)
 
 
 class Standardised(NamedTuple):
-    """Numbers near zero and of about size one.
-
-    Attributes
-    ----------
-    values : float64 array
-    centre, scale : float
-        The numbers are `centre + scale * values`, up to rounding.
-    """
+    """Numbers near zero and of about size one."""
 
     values: FloatArray
-    centre: float
+    centre: float  # the numbers are `centre + scale * values`, up to rounding
     scale: float
 
 

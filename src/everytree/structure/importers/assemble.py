@@ -29,12 +29,7 @@ def assemble(
 ) -> Imported:
     """Return a schema for all splits of the trees, and the trees as meta-trees over its codes.
 
-    Parameters
-    ----------
-    inputs : one for each column of the tables
-    trees : at least one
-    by_place : bool
-        Whether tables are read by position even if inputs have names.
+    `by_place`: whether tables are read by position even if inputs have names.
     """
     if not trees:
         raise ValueError("the model has no trees, but a meta-tree needs at least one")

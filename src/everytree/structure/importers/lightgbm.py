@@ -29,13 +29,9 @@ def read_lightgbm(model: Any, X: Any = None) -> Imported:
 
     LightGBM finds columns by position, whatever their names, and so does the schema, unless X has names.
 
-    Parameters
-    ----------
-    model : lightgbm.LGBMClassifier, LGBMRegressor, LGBMRanker or Booster
-    X : data frame or array, optional
-        A table as the model reads it, of any number of rows. Its names, if it has some, are those of the columns, and
-        its pandas columns of categories those whose categories the model keeps. Needed only where the model does not
-        tell which columns they are.
+    `X`: a table as the model reads it, of any number of rows. Its names, if it has some, are those of the columns, and
+    its pandas columns of categories those whose categories the model keeps. Needed only where the model does not tell
+    which columns they are.
     """
     is_estimator = hasattr(type(model), "booster_")
     if not (is_estimator or hasattr(model, "model_to_string")):

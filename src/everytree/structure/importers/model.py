@@ -20,61 +20,35 @@ from everytree.trees.metatree import MetaTree
 
 @dataclass(frozen=True)
 class Imported:
-    """The structures of a fitted model of another library.
+    """The structures of a fitted model of another library."""
 
-    Attributes
-    ----------
-    schema : Schema
-        Turns tables that the model reads into codes.
-    trees : tuple of MetaTree
-        In the model's order; a row ends in the terminal of `tree.route(schema.encode(X))` exactly when it ends in the
-        leaf of the model's own tree in the same position.
-    classes : (n_classes,) array or None
-        The labels of a classifier's classes.
-    """
-
-    schema: Schema
+    schema: Schema  # turns tables that the model reads into codes
+    # in the model's order; a row ends in the terminal of `tree.route(schema.encode(X))` exactly when it ends in the
+    # leaf of the model's own tree in the same position
     trees: tuple[MetaTree, ...]
-    classes: NDArray[Any] | None
+    classes: NDArray[Any] | None  # (n_classes,) array: the labels of a classifier's classes
 
 
 @dataclass(frozen=True)
 class Input:
-    """One column of the tables that a model reads.
-
-    Attributes
-    ----------
-    name : str or None
-    labels : tuple or None
-        Its categories; the k-th has the number k in the model, and any other is missing. None for numbers.
-    single : bool
-        Whether numbers are rounded to float32 first.
-    gap : (float, float) or None
-        Numbers from the first to the second are missing for nodes with `in_gap`.
-    """
+    """One column of the tables that a model reads."""
 
     name: str | None
+    # Its categories; the k-th has the number k in the model, and any other is missing. None for numbers.
     labels: tuple[Label, ...] | None = None
-    single: bool = False
+    single: bool = False  # whether numbers are rounded to float32 first
+    # (float, float): numbers from the first to the second are missing for nodes with `in_gap`
     gap: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True)
 class Subset:
-    """A set of categories, by their numbers.
-
-    Attributes
-    ----------
-    members : frozenset of int
-    child : {0, 1}
-        The child to which its members go; all others go to the other one.
-    toward_zero : bool
-        Whether a number between -1 and 0 is category 0; otherwise it is no category. Any other number stands for its
-        integer part.
-    """
+    """A set of categories, by their numbers."""
 
     members: frozenset[int]
-    child: int
+    child: int  # the child to which its members go; all others go to the other one
+    # Whether a number between -1 and 0 is category 0; otherwise it is no category. Any other number stands for its
+    # integer part.
     toward_zero: bool = False
 
     def sides(self, numbers: FloatArray) -> NDArray[np.int64]:
@@ -93,30 +67,16 @@ class Subset:
 
 @dataclass(frozen=True)
 class Nodes:
-    """One tree of a model; node 0 is its root.
+    """One tree of a model; node 0 is its root."""
 
-    Attributes
-    ----------
-    children_left, children_right : (n_nodes,) int
-        -1 at leaves, and at nodes that the root does not lead to.
-    feature : (n_nodes,) int
-        Index of the input that is split on.
-    threshold : (n_nodes,) float64
-        The largest number that goes to the left.
-    missing_left : (n_nodes,) bool
-        Whether missing values go to the left.
-    in_gap : (n_nodes,) bool or False
-        Whether numbers in the gap of the input are missing here.
-    subsets : dict of int to Subset
-        Nodes that test for a set of categories instead.
-    """
-
-    children_left: NDArray[Any]
+    children_left: NDArray[Any]  # (n_nodes,) int: -1 at leaves, and at nodes that the root does not lead to
     children_right: NDArray[Any]
-    feature: NDArray[Any]
-    threshold: FloatArray
-    missing_left: NDArray[Any]
+    feature: NDArray[Any]  # (n_nodes,) int: index of the input that is split on
+    threshold: FloatArray  # (n_nodes,): the largest number that goes to the left
+    missing_left: NDArray[Any]  # (n_nodes,) bool: whether missing values go to the left
+    # (n_nodes,) bool or False: whether numbers in the gap of the input are missing here
     in_gap: NDArray[Any] | bool = False
+    # dict of int to Subset: nodes that test for a set of categories instead
     subsets: dict[int, Subset] = field(default_factory=dict)
 
 

@@ -20,11 +20,8 @@ from everytree.tables.reading import is_missing, plain_labels
 def read_sklearn(model: Any) -> Imported:
     """The trees of a fitted scikit-learn model.
 
-    Parameters
-    ----------
-    model : fitted estimator
-        A decision tree or extra tree, a forest of them, `GradientBoosting*`, `HistGradientBoosting*`, or `Bagging*` or
-        `AdaBoost*` of trees.
+    `model`: a decision tree or extra tree, a forest of them, `GradientBoosting*`, `HistGradientBoosting*`, or
+    `Bagging*` or `AdaBoost*` of trees.
     """
     from sklearn.base import is_classifier
     from sklearn.ensemble import BaseEnsemble, HistGradientBoostingClassifier, HistGradientBoostingRegressor

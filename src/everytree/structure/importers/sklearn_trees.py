@@ -12,10 +12,7 @@ from everytree.trees.metatree import MetaTree
 
 
 def metatree_from_sklearn_tree(
-    tree: Any,
-    n_features: int,
-    has_missing: NDArray[np.bool_] | None = None,
-    features: NDArray[Any] | None = None,
+    tree: Any, n_features: int, has_missing: NDArray[np.bool_] | None = None, features: NDArray[Any] | None = None
 ) -> MetaTree:
     """The meta-tree of a fitted scikit-learn tree that was grown on codes.
 
@@ -23,16 +20,9 @@ def metatree_from_sklearn_tree(
     binary split here, so rows take the same path in both. Where a column has missing values, each split on it has a
     side for them; a split of missing from all other values has an infinite threshold there, and the largest here.
 
-    Parameters
-    ----------
-    tree : sklearn.tree._tree.Tree
-        The `tree_` of a fitted estimator.
-    n_features : int
-        Width of the code tables.
-    has_missing : (n_features,) bool, optional
-        Which columns have missing values; they were NaN for scikit-learn.
-    features : (n_own,) int array, optional
-        Columns that the tree was given, if not all.
+    `tree`: the `tree_` of a fitted estimator. `n_features`: width of the code tables. `has_missing`, (n_features,)
+    bool: which columns have missing values; they were NaN for scikit-learn. `features`, (n_own,) int: columns that the
+    tree was given, if not all.
     """
     order = _level_order(tree.children_left, tree.children_right)
     number = np.empty(len(tree.children_left), dtype=np.int64)

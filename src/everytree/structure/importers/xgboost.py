@@ -25,13 +25,9 @@ def read_xgboost(model: Any, X: Any = None) -> Imported:
 
     XGBoost refuses categories that it was not trained with; here they are missing values.
 
-    Parameters
-    ----------
-    model : xgboost.XGBClassifier, XGBRegressor, XGBRanker, XGBRFClassifier, XGBRFRegressor or Booster
-        Of trees: `gbtree` or `dart`. An estimator has a number that is missing besides NaN; a Booster has none.
-    X : data frame, optional
-        A table as the model was trained with, of any number of rows. Needed only where the model does not keep the
-        values of its categories, or does so wrongly.
+    `model`: of trees: `gbtree` or `dart`. An estimator has a number that is missing besides NaN; a Booster has none.
+    `X`: a table as the model was trained with, of any number of rows. Needed only where the model does not keep the
+    values of its categories, or does so wrongly.
     """
     is_estimator = hasattr(model, "get_booster")
     booster = model.get_booster() if is_estimator else model

@@ -9,13 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from everytree.predictive.restricted import time_text
-from everytree.view.describe import (
-    Drawing,
-    DrawnNode,
-    more,
-    number,
-    weight_text,
-)
+from everytree.view.describe import Drawing, DrawnNode, more, number, weight_text
 from everytree.view.plot.axes import matplotlib_module
 
 FONT, SMALL = 7.5, 6.5
@@ -41,15 +35,7 @@ class Item:
 class Layout:
     """Columns by depth, rows packed as tightly as neighbours allow, parents midway between their first and last child.
 
-    Attributes
-    ----------
-    items : list of Item
-        Parents before children.
-    column : list of float
-        Left side of the nodes of each depth.
-    card : float
-        Width of a node.
-    width, height : float
+    `items`: parents before children. `column`: left side of the nodes of each depth. `card`: width of a node.
     """
 
     def __init__(self, drawing: Drawing) -> None:

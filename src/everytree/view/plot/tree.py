@@ -6,11 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from everytree.view.colours import class_colour, ink_on
-from everytree.view.describe import (
-    Drawing,
-    DrawnNode,
-    describe,
-)
+from everytree.view.describe import Drawing, DrawnNode, describe
 
 if TYPE_CHECKING:
     from everytree.posterior.posterior import Posterior

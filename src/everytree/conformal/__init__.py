@@ -1,0 +1,1 @@
+"""Conformal prediction: intervals and sets whose coverage is proved, whatever the model."""

@@ -179,6 +179,10 @@ class NativeFamily(Family):
         """Return the search for conjugate priors centred on the data; `given` fixes some of their parameters."""
         raise TypeError(f"{cls.__name__} is not a family of numbers")
 
+    def warn_about(self, statistics: FloatArray) -> None:
+        """Warn where the statistics of leaves favour parameters that this family does not have."""
+        del statistics
+
     @classmethod
     def is_candidate(cls, y: FloatArray, row_names: Iterable[str]) -> bool:
         """Whether `family="auto"` tries it for these targets, with these row data."""

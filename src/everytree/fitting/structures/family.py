@@ -10,6 +10,7 @@ import numpy as np
 from everytree.base.arrays import FloatArray
 from everytree.fitting.given import Settings
 from everytree.fitting.held_out.scores import NoScores
+from everytree.fitting.held_out.unseen import LEAST_PROB
 from everytree.fitting.structures.forest import ForestStructure
 from everytree.fitting.targets.target import Target
 from everytree.posterior.rows import Rows
@@ -22,12 +23,15 @@ N_TREES = 30
 MOST_ROWS = 4000
 """Maximum number of rows that they are grown on."""
 
+MOST_SCORED = 200
+"""Maximum number of rows by which they are compared."""
+
 SURE = 1.0
 """Standard errors by which a family must be better than the first, so that chance seldom decides."""
 
 
 def with_family(target: Target, rows: Rows, schema: Schema, settings: Settings) -> Target:
-    """Return the target with the best of the families it may have: that with the least CRPS of rows left out.
+    """Return the target with the best of the families it may have: that with the best score of rows left out.
 
     A forest is grown for each family, and forgotten. The first family, the plainest, is kept unless another is better
     by more than one standard error of the difference over the rows that both predict.
@@ -53,10 +57,20 @@ def with_family(target: Target, rows: Rows, schema: Schema, settings: Settings) 
 
 
 def _scores(structure: ForestStructure, target: Target, rows: Rows, schema: Schema, settings: Settings) -> FloatArray:
-    """(n_rows,) CRPS of each row by the trees that were not grown on it; NaN where there are none."""
+    """(n_rows,) scores of rows by the trees that were not grown on them, small ones are better; NaN of other rows.
+
+    Of whole numbers minus the log probability to round to the target, of others the CRPS: both compare distributions
+    with densities and those with probabilities.
+    """
     scores = np.full(len(rows), np.nan)
     learnt = structure.fit(rows, target, schema, settings)
-    if not isinstance(learnt.unseen, NoScores):
-        unseen = learnt.unseen()
-        scores[unseen.numbers] = unseen.predicted.crps(np.asarray(rows.y[unseen.numbers], dtype=np.float64))
+    if isinstance(learnt.unseen, NoScores):
+        return scores
+    unseen = learnt.unseen()
+    some, dist = unseen.numbers[:MOST_SCORED], unseen.predicted[:MOST_SCORED]
+    y = np.asarray(rows.y[some], dtype=np.float64)
+    if (rows.y == np.floor(rows.y)).all():
+        scores[some] = -np.log(np.maximum(dist.cdf(y + 0.5) - dist.cdf(y - 0.5), LEAST_PROB))
+    else:
+        scores[some] = dist.crps(y)
     return scores

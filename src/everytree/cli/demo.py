@@ -50,7 +50,7 @@ def load() -> Data:
     return Data(codes(X_train), codes(X_test), y_train, y_test, list(table.feature_names), cuts, X_train, X_test)
 
 
-def predict_patient(data: Data, forest: MetaForestClassifier, which: int = 0) -> str:
+def predict_patient(data: Data, forest: et.MetaForestClassifier, which: int = 0) -> str:
     """The probability that one held-out tumour is benign, and the columns that speak most for and against it."""
     row = data.raw_test[which : which + 1]
     why = forest.explain(row)
@@ -96,7 +96,7 @@ def read_tree(data: Data, post: Posterior) -> str:
     )
 
 
-def compare(data: Data, cart: DecisionTreeClassifier, post: Posterior, forest: MetaForestClassifier) -> str:
+def compare(data: Data, cart: DecisionTreeClassifier, post: Posterior, forest: et.MetaForestClassifier) -> str:
     """Held-out quality of one tree, of the average over all its prunings, and of forests without and with that."""
     unpruned = Posterior(post.tree, post.family, split_prior=1.0).update(data.X_train, data.y_train)
     rows = [("CART, as grown", cart.predict_proba(data.X_test))]

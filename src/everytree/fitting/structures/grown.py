@@ -21,9 +21,8 @@ from everytree.conformal.folds import FoldConformal
 from everytree.conformal.forest import ForestConformal
 from everytree.families.base import NativeFamily
 from everytree.fitting.given import GivenRows, Settings
-from everytree.fitting.held_out.cross_fitted_splits import cross_fitted_splits
 from everytree.fitting.held_out.held_out import held_out, held_out_by_few, unseen_by_trees
-from everytree.fitting.held_out.helpful_splits import HelpfulSplits, held_out_splits
+from everytree.fitting.held_out.helpful_splits import HelpfulSplits, cross_fitted_splits, held_out_splits
 from everytree.fitting.held_out.out_of_bag import out_of_bag
 from everytree.fitting.held_out.predictions import Predictions
 from everytree.fitting.held_out.scores import GROWN_ON_ALL, NoScores

@@ -5,8 +5,8 @@ count in them. Here, rows H that a tree was not grown on are predicted from the 
 evidence of H in a node that is a leaf is leaf(B and H) - leaf(B); the recursion of Theorem 1 over these evidences, with
 even odds for every split, gives the probability that splitting the node predicts such rows better than a leaf.
 
-A tree that was grown on all rows is cross-fitted instead. Every row of a node was seen when its split was chosen. So the
-choice is repeated: for each part of the rows that is left out, the best split of the node's region is found by the
+A tree that was grown on all rows is cross-fitted instead. Every row of a node was seen when its split was chosen. So
+the choice is repeated: for each part of the rows that is left out, the best split of the node's region is found by the
 other rows, by the same criterion, and judged by the rows left out: are they predicted better by its two sides or by
 one leaf? The log odds of all parts add up. What is judged is that the region is split, by whatever split is best there;
 the regions themselves are those of the tree.

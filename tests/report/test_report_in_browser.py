@@ -473,3 +473,15 @@ def test_a_constant_column_is_shown_as_the_table_has_it(visit):
     visitor.settle()
     assert page.locator("#example").input_value() == "2"
     assert "const = 7" in page.locator("#reasons-list").inner_text()
+
+
+def test_generated_columns_answer_as_in_python(visit):
+    rng = rng_for("generated in a browser")
+    table = pd.DataFrame(rng.uniform(1.0, 3.0, (400, 2)).round(2), columns=["mass", "height"])
+    model = et.MetaBoostClassifier(max_iter=30, random_state=0).fit(table, table["mass"] > table["height"])
+    assert "mass / height" in model.schema_.feature_words
+    visitor = visit(model)
+    for row in ([1.5, 1.4], [2.0, 0.0], [np.nan, 2.0], [-1e9, 1e-9], [2.31, 2.3]):
+        visitor.enter(row)
+        expected = model.predict_proba(pd.DataFrame([row], columns=table.columns))[0]
+        np.testing.assert_allclose(visitor.probs(), expected, rtol=0.0, atol=1e-9)

@@ -27,7 +27,11 @@ def write_family(writer: Writer, family: Family) -> None:
         )
     writer.put(name=type(family).__name__)
     for name in _parameters(type(family)):
-        write_plain(writer, name, getattr(family, name))
+        value = getattr(family, name)
+        if isinstance(value, NativeFamily):  # that of the amounts behind a hurdle
+            write_family(writer.section(name), value)
+        else:
+            write_plain(writer, name, value)
     writer.put_arrays(prior=family.hyper)
 
 
@@ -38,7 +42,11 @@ def read_family(reader: Reader) -> NativeFamily:
         raise reader.error("name", f"must be one of {[*FAMILIES]}, but is {name!r:.200}")
     family_class = FAMILIES[name]
     prior = reader.array("prior", np.float64, (None, None))
-    given = {name: read_plain(reader, name) for name in _parameters(family_class)}
+    inner = {field.name for field in dataclasses.fields(family_class) if field.type == "NativeFamily"}  # type: ignore[arg-type]
+    given = {
+        name: read_family(reader.section(name)) if name in inner else read_plain(reader, name)
+        for name in _parameters(family_class)
+    }
     if family_class.size_parameter is not None:
         parameter, least, largest = family_class.size_parameter
         with reader.checking(parameter):

@@ -6,6 +6,7 @@ import inspect
 from functools import cache
 from typing import Any
 
+import numpy as np
 import pytest
 from sklearn.base import BaseEstimator, is_classifier
 
@@ -42,6 +43,12 @@ def _takes(kind: type[Any], family: str) -> bool:
             return False
         raise
     return True
+
+
+def as_targets(family: str | None, y: np.ndarray) -> np.ndarray:
+    """Positive numbers as targets of a family: whole ones where it has no others."""
+    holds_all = family is None or NUMBER_FAMILIES[family].support.holds(np.array([1.5])).all()
+    return np.round(np.maximum(y, 0.1), 3 if holds_all else 0)
 
 
 def make(kind: type[Any], **options: Any) -> Any:

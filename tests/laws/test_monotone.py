@@ -9,7 +9,7 @@ from sklearn.base import is_classifier
 
 import everytree as et
 from cases import rng_for
-from every_estimator import estimators, families_of, small
+from every_estimator import as_targets, estimators, families_of, small
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -25,7 +25,7 @@ def rows(kind, family, n=120):
     signal = 2 * X["a"].to_numpy() - X["b"].fillna(0.5).to_numpy() + 0.7 * rng.normal(size=n)
     if is_classifier(kind()):
         return X, np.where(signal > 0.5, "more", "less")
-    return X, np.round(np.maximum(signal + 2, 0.1), 0 if family in ("poisson", "geometric") else 3)
+    return X, as_targets(family, signal + 2)
 
 
 def model_of(kind, family, constraint, X, y):

@@ -13,7 +13,7 @@ from sklearn.base import is_classifier
 
 import everytree as et
 from cases import rng_for
-from every_estimator import estimators, families_of, small
+from every_estimator import as_targets, estimators, families_of, small
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -33,7 +33,7 @@ def rows(kind, family):
     signal = X["a"].fillna(3).to_numpy() + 2 * (X["b"] == "y")
     if is_classifier(kind()):
         return X, np.where(signal + rng.normal(size=N) > 4, "more", "less")
-    return X, np.round(np.maximum(signal + rng.normal(size=N), 0.1), 0 if family in ("poisson", "geometric") else 3)
+    return X, as_targets(family, signal + rng.normal(size=N))
 
 
 def blank(kind, family):

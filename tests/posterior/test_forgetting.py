@@ -104,7 +104,8 @@ def test_predictions_without_rows_are_those_of_a_forest_that_forgot_them(case, w
     other = other if other.n_features == tree.n_features else tree
     X[:, :] = np.minimum(X, 1)  # codes that both trees know
     can_be_sharpened = case.family.has_classes or case.family.support.is_real_line
-    sharpness = 1.3 if can_be_sharpened and not case.family.is_sharpened_by_power else 1.0
+    is_plain = case.family.has_classes or not case.family.is_sharpened_by_power
+    sharpness = 1.3 if can_be_sharpened and is_plain else 1.0
 
     def forest(index):
         posts = [of_rows(case, shape, X, y, weight, data, index) for shape in (tree, other)]

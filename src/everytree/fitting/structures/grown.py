@@ -94,7 +94,7 @@ def learn_forest(grown: GrownTrees, target: Target, schema: Schema, settings: Se
     tally = _counted(rows, judged, search.first_family, schema, n_jobs, show)
     has_classes = search.first_family.has_classes
     held = held_out(rows, judged, tally.statistics, grown.rng, n_jobs, has_classes=has_classes, is_counted=not stand_in)
-    few = held_out_by_few(held, rows, judged, tally.statistics, grown.rng)
+    few = held if has_classes else held_out_by_few(held, rows, judged, tally.statistics, grown.rng)
     choice, predictions = choose(search, held, few, sharpen=grown.sharpen, show=show)
     if stand_in:
         tally = _counted(rows, kept, search.first_family, schema, n_jobs, show)

@@ -137,7 +137,8 @@ def hurdle_before(amounts: type[NativeFamily]) -> type[Hurdle]:
         def is_candidate(cls, y: FloatArray, row_names: Iterable[str]) -> bool:
             """Only where there are zeros, and for the amounts that vary: other hurdles are special cases."""
             above = y[y > 0.0] - float(cls.support.is_whole)
-            return 0 < len(above) < len(y) and not [*row_names] and amounts.is_candidate(above, ())
+            has_both = bool((y >= 0.0).all()) and 0 < len(above) < len(y)
+            return has_both and not [*row_names] and amounts.is_candidate(above, ())
 
         @classmethod
         def makes(cls, family: object) -> bool:

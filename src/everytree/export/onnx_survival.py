@@ -17,7 +17,7 @@ from everytree.export.onnx_columns import tree_inputs
 from everytree.export.onnx_exact import looked_up
 from everytree.export.onnx_trees import leaf_numbers, summed
 from everytree.export.summed import boosted_tables
-from everytree.export.tables import TreeTable, table_of
+from everytree.export.tables import TreeTable, leaf_alone, table_of
 from everytree.models.survival import NEGLIGIBLE, Member
 from everytree.posterior.forest import pool_nodes
 from everytree.predictive.curves import SMALLEST
@@ -136,7 +136,8 @@ def _hazard(graph: Graph, offset: Any, schema: Schema, table: str) -> str:
     if offset is None:
         return graph.constant(np.ones(1))
     if offset.trees is not None:
-        found = summed(graph, boosted_tables(offset.trees, schema), offset.trees.base, table)
+        trees = boosted_tables(offset.trees, schema) or (leaf_alone(0.0),)
+        found = summed(graph, trees, offset.trees.base, table)
     else:
         n_codes = schema.n_codes.astype(np.float64)
         codes = tree_inputs(graph, schema, all_codes=True)

@@ -34,7 +34,7 @@ SIGNAL = {
     "gamma": lambda r, s: (r.gamma(3.0, np.exp(s)), {}),
     "weibull": lambda r, s: (r.weibull(1.5, len(s)) * np.exp(s), {"censored": r.random(len(s)) < 0.3}),
     "hurdle_negative_binomial": lambda r, s: (
-        np.where(r.random(len(s)) < 0.4, 0, 1 + r.poisson(r.gamma(2.0, np.exp(s)))),
+        np.where(r.random(len(s)) < 1.0 / (1.0 + np.exp(2.0 * s)), 0, 1 + r.poisson(r.gamma(4.0, np.exp(s)))),
         {},
     ),
     "hurdle_lognormal": lambda r, s: (

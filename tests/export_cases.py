@@ -51,6 +51,8 @@ def at_cuts(schema: Schema, X: NDArray[Any]) -> NDArray[Any]:
     rng = rng_for("at cuts", X.shape)
     X = X.copy()
     for k, column in enumerate(schema.columns):
+        if column.formula is not None:
+            continue
         cuts = column.cuts if len(column.cuts) else np.zeros(1)
         X[:, schema.input_of[k]] = rng.choice(
             np.concatenate([cuts, np.nextafter(cuts, -np.inf), np.nextafter(cuts, np.inf)]), len(X)

@@ -31,8 +31,9 @@ DOORS = {
     ("explaining.effect", "view"),
     ("estimators.showing", "view"),
     ("estimators.base", "report"),
+    ("estimators.base", "files"),
 }
-"""Imports to a higher floor, made when a picture or a report is asked for: what a user holds in hand shows itself."""
+"""Imports to a higher floor, made when a picture, a report or a file is asked for: what a user holds shows itself."""
 
 MODULES = {
     ".".join(path.relative_to(PACKAGE).with_suffix("").parts).removesuffix(".__init__"): path

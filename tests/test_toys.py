@@ -128,6 +128,6 @@ def test_two_families_may_have_the_same_row_data():
     censored = np.zeros(120)
     for family in ("lifetime", "exponential"):
         et.MetaTreeRegressor(family=family).fit(X, np.exp(score), censored=censored)
-    known = "'exponential' or 'survival' or 'lifetime'"
+    known = "'exponential' or 'survival' or 'weibull' or 'lifetime'"
     with pytest.raises(ValueError, match=f"censored is for family={known}, but family is 'normal'"):
         et.MetaTreeRegressor().fit(X, score, censored=censored)

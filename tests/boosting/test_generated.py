@@ -104,8 +104,8 @@ def test_a_page_counts_them(tmp_path):
 @pytest.mark.parametrize("kind", KINDS)
 def test_where_nothing_is_gained_the_model_is_the_one_without(kind):
     rng = rng_for("nothing generated", kind)
-    X = rng.normal(size=(200, 4))
-    y = X[:, 0] + rng.normal(size=200)
+    X = rng.normal(size=(300, 4))
+    y = X[:, 0] + rng.normal(size=300)
     y = (y > 0.0).astype(int) if "classes" in kind else y
     model, without = KINDS[kind]().fit(X, y), KINDS[kind](generate=None).fit(X, y)
     assert model.schema_ == without.schema_
@@ -116,12 +116,12 @@ def test_noise_seldom_generates_columns():
     found = 0
     for seed in range(20):
         rng = rng_for("noise generates", seed)
-        X = rng.normal(size=(150, 6))
-        found += et.MetaBoostClassifier(max_iter=40, random_state=0).fit(X, rng.integers(0, 2, 150)).schema_.n_formulas
+        X = rng.normal(size=(300, 6))
+        found += et.MetaBoostClassifier(max_iter=40, random_state=0).fit(X, rng.integers(0, 2, 300)).schema_.n_formulas
     assert found == 0
 
 
-@pytest.mark.parametrize("X", [np.zeros((120, 3)), np.arange(120.0)[:, None], np.arange(160.0).reshape(80, 2)])
+@pytest.mark.parametrize("X", [np.zeros((320, 3)), np.arange(320.0)[:, None], np.arange(598.0).reshape(299, 2)])
 def test_constant_columns_one_column_and_few_rows_generate_nothing(X):
     model = et.MetaBoostRegressor(max_iter=20, n_residual_trees=3, random_state=0).fit(X, np.sin(np.arange(len(X))))
     assert model.schema_.n_formulas == 0
@@ -162,7 +162,7 @@ def test_categories_of_one_row_dates_booleans_and_numbers_in_text():
 
 
 def test_exposure_weights_and_groups():
-    X, y = table(400)
+    X, y = table(1000)
     rng = rng_for("generated with exposure")
     exposure = rng.uniform(0.5, 2.0, len(X))
     rate = np.where(y["classes"] == 1, 4.0, 0.5)

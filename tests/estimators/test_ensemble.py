@@ -13,6 +13,9 @@ import everytree as et
 from estimator_cases import Case, answers, ids
 from everytree.fitting.structures import ensemble
 from everytree.fitting.structures.ensemble import PRIOR_ROWS, best_weight
+from everytree.fitting.structures.origin import GrownTrees
+from everytree.posterior.rows import Rows
+from everytree.structure.grown import Grown
 
 SMALL: dict[str, Any] = {"n_estimators": 6, "max_iter": 30}
 NUMBERS: dict[str, Any] = {**SMALL, "n_residual_trees": 8}
@@ -67,6 +70,39 @@ def test_the_weight_has_the_smallest_loss_with_its_prior():
     penalised = [loss(w) - 0.5 * PRIOR_ROWS * (np.log(w) + np.log(1.0 - w)) for w in grid]
     assert abs(best_weight(loss) - grid[np.argmin(penalised)]) < 2e-3
     assert abs(best_weight(lambda weight: 0.0) - 0.5) < 1e-3
+
+
+@pytest.mark.parametrize("classes", [True, False])
+def test_trees_predict_rows_that_they_were_not_grown_on_without_their_folds(classes):
+    """The mean over the trees of their posteriors, each updated by the rows of its sample that are not in the fold."""
+    rng = np.random.default_rng(3)
+    X, fold = rng.normal(size=(60, 3)), np.arange(60) % 4
+    y = (X[:, 0] > 0.0).astype(int) if classes else X[:, 0] + rng.normal(size=60)
+    model = (et.MetaForestClassifier if classes else et.MetaForestRegressor)(8, random_state=0).fit(X, y)
+    forest, rows = model.model_.parts.averaged, Rows(model.schema_.encode(X), y)
+    trees = [Grown(post.tree, rng.random(60) < 0.7) for post in forest.posteriors]
+    grown = GrownTrees(rows, trees, trees, "uniform", False, rng)
+
+    def answer(one: Any, codes: Any) -> Any:
+        return one.probs(codes) if classes else one.moments(codes)[0]
+
+    found = ensemble.by_other_trees(grown, forest, fold, answer, 2)
+    for i in range(60):
+        said = []
+        for tree, post in zip(trees, forest.posteriors, strict=True):
+            if tree.in_bag[i]:
+                continue
+            some = tree.in_bag & (fold != fold[i])
+            own = et.Posterior(tree.tree, post.family, post.split_prior_argument).update(rows.codes[some], y[some])
+            said.append(
+                (
+                    own.predictive(rows.codes[i : i + 1]).probs
+                    if classes
+                    else own.predictive(rows.codes[i : i + 1]).mean
+                )()[0]
+            )
+        np.testing.assert_allclose(found[i], np.mean(said, axis=0) if said else np.nan, rtol=1e-10)
+    assert ensemble.by_other_trees(grown, forest, np.zeros(60, int), answer, 1) is None
 
 
 @pytest.mark.parametrize("case", **ids(CASES))

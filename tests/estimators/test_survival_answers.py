@@ -10,8 +10,9 @@ import pytest
 
 import everytree as et
 from cases import rng_for
-from everytree.survival.baseline import Baseline, knots_of
-from everytree.survival.rows import times_of_rows
+from everytree.survival.baseline import Baseline, knots_of, shape_without
+from everytree.survival.rows import TimesOfRows, times_of_rows
+from everytree.survival.scores import calibration_counts, kaplan_meier_of_others
 from naive_explaining import shapley, walk_value
 
 MODELS = {
@@ -312,3 +313,67 @@ def test_tables_with_little_to_learn(name):
     assert ((curves.sf(y.max()) >= 0.0) & (curves.sf(y.max()) < 1.0)).all()
     zero = np.where(np.arange(30) == 3, 0.0, y)
     assert np.isfinite(MODELS[name].fit(X, zero, event=event).predict(X)).all()
+
+
+# ---- scores ---------------------------------------------------------------------------------------------------------
+
+
+def test_calibration_counts_spread_censored_rows_below_their_probability():
+    survival, weight = np.array([0.05, 0.95, 0.42, 0.1, 1.0]), np.array([1.0, 2.0, 1.0, 3.0, 1.0])
+    is_event = np.array([True, True, False, False, True])
+    rows = TimesOfRows(np.ones(5), is_event, np.zeros(5), weight)
+    expected = np.zeros(10)
+    expected[0] += 1.0
+    expected[9] += 2.0 + 1.0
+    fine = np.linspace(0.0, 1.0, 100_001)[1:] - 5e-6  # a uniform number below .42, and one below .1
+    for most, each in ((0.42, 1.0), (0.1, 3.0)):
+        expected += each * np.histogram(fine * most, bins=10, range=(0.0, 1.0))[0] / len(fine)
+    np.testing.assert_allclose(calibration_counts(survival, rows, 10), expected, atol=1e-4)
+
+
+def test_events_come_when_calibrated_curves_say():
+    """Of tables without signal the statistic is near the number of bins; of curves for another time it is not."""
+    rng = rng_for("calibration")
+    time, end = rng.exponential(1.0, 2000), rng.exponential(2.0, 2000)
+    y, event, X = np.minimum(time, end), time <= end, np.zeros((2000, 1))
+    model = MODELS["tree"].fit(X[:1000], y[:1000], event=event[:1000])
+    score = et.scorers.d_calibration()
+    assert score(model, X[1000:], y[1000:], event=event[1000:]) > -40.0
+    assert score(model, X[1000:], 0.6 * y[1000:], event=event[1000:]) < -60.0
+    censored = et.scorers.log_score(model, X[1000:], y[1000:], event=event[1000:])
+    dist = model.predictive(X[1000:])
+    inside = event[1000:] & (y[1000:] <= dist.times[-1])
+    logs = np.where(inside, dist.log_prob(y[1000:]), np.log(dist.sf(y[1000:])))
+    assert censored == pytest.approx(logs.mean(), rel=1e-12)
+    with pytest.raises(ValueError, match="n_bins"):
+        et.scorers.d_calibration(1)
+
+
+def test_rows_are_left_out_of_the_shape_of_the_baseline():
+    """As if the baseline were that of all rows of other groups, at one size."""
+    rng = rng_for("shape without")
+    n = 30
+    entry = rng.choice([0.0, 0.2], n)
+    rows = TimesOfRows(entry + rng.exponential(1.0, n), rng.random(n) < 0.6, entry, rng.random(n) + 0.5)
+    log_hazard, group, some = rng.normal(size=n), rng.integers(0, 12, n), np.array([3, 7, 20])
+    knots = knots_of(rows)
+    every = Baseline.of(rows, log_hazard, knots).hazard()
+    found = shape_without(rows, log_hazard, knots, group, some)
+    for row, own in zip(some, found, strict=True):
+        rest = group != group[row]
+        without = Baseline.of(rows.at(rest), log_hazard[rest], knots).hazard()
+        np.testing.assert_allclose(own, (without / without[-1]) / (every / every[-1]), rtol=1e-9)
+
+
+def test_the_curve_of_others_leaves_groups_out():
+    rng = rng_for("others")
+    rows = TimesOfRows(rng.exponential(1.0, 25), rng.random(25) < 0.7, np.zeros(25), np.ones(25))
+    group, at = rng.integers(0, 8, 25), np.array([0.2, 0.7, 1.5])
+    found = kaplan_meier_of_others(rows, group, np.array([4, 9]), at)
+    for own, row in zip(found, (4, 9), strict=True):
+        rest = rows.at(group != group[row])
+        for value, t in zip(own, at, strict=True):
+            left = 1.0
+            for u in np.unique(rest.time[rest.is_event & (rest.time <= t)]):
+                left *= 1.0 - (rest.is_event & (rest.time == u)).sum() / (rest.time >= u).sum()
+            assert value == pytest.approx(left, rel=1e-12)

@@ -9,8 +9,7 @@ import pytest
 
 import everytree as et
 from cases import rng_for
-from everytree.fitting.held_out.cross_fitted_splits import cross_fitted_splits
-from everytree.fitting.held_out.helpful_splits import held_out_splits
+from everytree.fitting.held_out.helpful_splits import cross_fitted_splits, held_out_splits
 from everytree.posterior.rows import Rows
 from everytree.structure.grow_on import Classes
 from everytree.structure.grown import Grown

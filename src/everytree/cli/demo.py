@@ -12,7 +12,7 @@ from sklearn.metrics import accuracy_score, log_loss
 from sklearn.model_selection import train_test_split
 from sklearn.tree import DecisionTreeClassifier
 
-from everytree.estimators.forest import MetaForestClassifier, MetaForestRegressor
+import everytree as et
 from everytree.families import Bernoulli
 from everytree.posterior.posterior import Posterior
 from everytree.structure.importers.sklearn_trees import metatree_from_sklearn_tree
@@ -50,7 +50,7 @@ def load() -> Data:
     return Data(codes(X_train), codes(X_test), y_train, y_test, list(table.feature_names), cuts, X_train, X_test)
 
 
-def predict_patient(data: Data, forest: MetaForestClassifier, which: int = 0) -> str:
+def predict_patient(data: Data, forest: et.MetaForestClassifier, which: int = 0) -> str:
     """The probability that one held-out tumour is benign, and the columns that speak most for and against it."""
     row = data.raw_test[which : which + 1]
     why = forest.explain(row)
@@ -69,7 +69,7 @@ def predict_interval(which: int = 0) -> str:
     """Where the illness of one patient with diabetes will be in a year, and how often such intervals are right."""
     X, y = load_diabetes(return_X_y=True, scaled=False)
     X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.5, random_state=0)
-    forest = MetaForestRegressor(random_state=0).fit(X_train, y_train)
+    forest = et.MetaForestRegressor(random_state=0).fit(X_train, y_train)
     intervals = forest.predict_interval(X_test, coverage=0.9)
     low, high = intervals[which]
     n_inside = int(((intervals[:, 0] <= y_test) & (y_test <= intervals[:, 1])).sum())
@@ -96,7 +96,7 @@ def read_tree(data: Data, post: Posterior) -> str:
     )
 
 
-def compare(data: Data, cart: DecisionTreeClassifier, post: Posterior, forest: MetaForestClassifier) -> str:
+def compare(data: Data, cart: DecisionTreeClassifier, post: Posterior, forest: et.MetaForestClassifier) -> str:
     """Held-out quality of one tree, of the average over all its prunings, and of forests without and with that."""
     unpruned = Posterior(post.tree, post.family, split_prior=1.0).update(data.X_train, data.y_train)
     rows = [("CART, as grown", cart.predict_proba(data.X_test))]
@@ -138,7 +138,7 @@ def other_ways(data: Data, tree: MetaTree, post: Posterior) -> str:
 def run() -> None:
     """Predict, read, compare, check."""
     data = load()
-    forest = MetaForestClassifier(random_state=0).fit(data.raw_train, data.y_train)
+    forest = et.MetaForestClassifier(random_state=0).fit(data.raw_train, data.y_train)
     cart = DecisionTreeClassifier(max_depth=8, random_state=0).fit(data.X_train, data.y_train)
     tree = metatree_from_sklearn_tree(cart.tree_, n_features=data.X_train.shape[1])
     post = Posterior(tree, Bernoulli(0.5, 0.5), split_prior=0.5).update(data.X_train, data.y_train)

@@ -5,15 +5,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
 from everytree.conformal.guarantee import Guarantee
-from everytree.models.model import Model
-from everytree.predictive.predictive import Predictive
+
+if TYPE_CHECKING:
+    from everytree.models.model import Model
+    from everytree.predictive.predictive import Predictive
 
 
 @dataclass(frozen=True)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
-from everytree.conformal.conformal import Asked
-from everytree.families.base import NativeFamily
-from everytree.models.model import Model
 from everytree.predictive.paths import path_of_each
-from everytree.predictive.predictive import Predictive
 from everytree.tables.repeats import row_hashes
+
+if TYPE_CHECKING:
+    from everytree.conformal.conformal import Asked
+    from everytree.families.base import NativeFamily
+    from everytree.models.model import Model
+    from everytree.predictive.predictive import Predictive
+
 
 SMALLEST_SCALE = np.finfo(np.float64).tiny
 """Where a model knows a target exactly."""

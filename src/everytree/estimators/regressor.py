@@ -220,7 +220,7 @@ class Regressor(RegressorMixin, MetaEstimator):  # type: ignore[misc]
             return float(np.mean([one.score(X, own, sample_weight, **row_data) for one, own in pairs]))
         self._check_fitted()
         given = self._given(X, y, sample_weight, row_data, None)
-        if self.fitted_.target.leaves.is_scored_by_log:
+        if NUMBER_FAMILIES[self.family_].is_scored_by_log:
             scores = self.log_scores(given.X, given.y, **dict[str, Any](given.row_data))
             return float(np.average(scores, weights=read_weight(given.weight, len(scores))))
         target = self._read_target(given.y)
@@ -231,8 +231,9 @@ class Regressor(RegressorMixin, MetaEstimator):  # type: ignore[misc]
     @property
     def family_(self) -> str:
         """The leaf model: `family`, or the one that was chosen where that is "auto"."""
-        name: str = self._learnt().target.family
-        return name
+        target = self._learnt().target
+        assert isinstance(target, NumberTarget)
+        return target.family
 
     # ---- implementation ---------------------------------------------------------------------------------------------
 

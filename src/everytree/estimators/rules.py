@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable
 from typing import Any, get_args
 
 import numpy as np
@@ -63,6 +63,11 @@ def one_of(known: Collection[str]) -> Check:
             raise ArgumentError(name, f"must be one of {list(known)}, but is {value!r}" + (f"; {like}" if like else ""))
 
     return check
+
+
+def _one_of_families(known: Callable[[], Iterable[str]]) -> Check:
+    """A check that a value is the name of a family, those registered later among them, or "auto"."""
+    return lambda name, value: one_of(["auto", *known()])(name, value)
 
 
 def auto_or_none(name: str, value: Any) -> None:
@@ -173,14 +178,14 @@ FAMILY = Rule(
     vary more than their mean (with `exposure`), positive amounts, times at a rate that rises or falls (with
     `censored`), and 0 or one of these. "auto" takes the best of those that the targets allow on rows left out;
     `family_` is its name.""",
-    one_of(["auto", *NUMBER_FAMILIES]),
+    _one_of_families(lambda: NUMBER_FAMILIES),
 )
 BOOSTED_FAMILY = Rule(
     f"{{{', '.join(map(repr, ['auto', *boosted_families()]))}}}".replace("'", '"'),
     """Of the targets about their centres: what boosting predicts is the mean of a normal, the mean of the logarithm of
      a lognormal, a gamma, or the logarithm of the rate of counts, of times or of the events of a survival curve.
      Histograms have that of a normal as a column.""",
-    one_of(["auto", *boosted_families()]),
+    _one_of_families(boosted_families),
 )
 PRIOR = Rule(
     '"auto" or dict',

@@ -21,13 +21,14 @@ import numpy as np
 from sklearn.utils.metadata_routing import MetadataRequest
 
 from everytree.base.arrays import FloatArray, as_column, check_lengths
+from everytree.base.checks import whole_number
 from everytree.estimators.survival import times_and_events
 from everytree.predictive.predictive import Predictive
 from everytree.survival.rows import TimesOfRows, times_of_rows
-from everytree.survival.scores import brier_scores, expected_events, score_times
+from everytree.survival.scores import brier_scores, calibration_counts, expected_events, score_times
 from everytree.survival.scores import concordance as share_in_order
 
-__all__ = ["Scorer", "concordance", "crps", "integrated_brier", "interval_score", "log_score"]
+__all__ = ["Scorer", "concordance", "crps", "d_calibration", "integrated_brier", "interval_score", "log_score"]
 
 ROW_COLUMNS = ("sample_weight", "exposure", "censored", "event", "entry")
 """Row data that scorers accept besides targets."""
@@ -182,6 +183,30 @@ def concordance(until: float | None = None, *, weighted: bool = False) -> Scorer
 
     name = "uno_concordance" if weighted else "concordance"
     return _CurveScorer(name if until is None else f"{name}({until})", of_rows)
+
+
+def d_calibration(n_bins: int = 10) -> Scorer:
+    """The negative chi-square statistic of D-calibration: whether events come when survival curves say they do.
+
+    Where curves are right, the probabilities S(t) at the times of events are uniform between 0 and 1. They are counted
+    in bins, a censored row in equal parts of the interval below its own; the statistic is the sum over bins of the
+    squared distance from the even share, divided by that share. Of calibrated curves it is about `n_bins - 1`.
+
+    Parameters
+    ----------
+    n_bins : int
+    """
+    whole_number("n_bins", n_bins, 2)
+
+    def of_rows(estimator: Any, X: Any, rows: TimesOfRows, _: Any) -> FloatArray:
+        dist = estimator.predictive(X)
+        end = getattr(dist, "times", np.array([np.inf]))[-1]
+        known = rows._replace(time=np.minimum(rows.time, end), is_event=rows.is_event & (rows.time <= end))
+        counts = calibration_counts(dist.sf(known.time) / dist.sf(known.entry), known, n_bins)
+        share = counts.sum() / n_bins
+        return -np.asarray(((counts - share) ** 2).sum() / share)
+
+    return _CurveScorer("d_calibration" if n_bins == 10 else f"d_calibration({n_bins})", of_rows)
 
 
 log_score = Scorer("log_score", _log_scores)

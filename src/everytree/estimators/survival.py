@@ -14,7 +14,7 @@ from everytree.fitting.structures.survival import OF_BOOSTING, OF_FOREST, Surviv
 from everytree.structure.growers import Growth
 
 NO_INTERVALS = (
-    "intervals in which an event must have been are not taken: with them, the evidence of a leaf has no closed form"
+    "intervals in which an event must have been are not taken: the evidence of a leaf then has no closed form"
 )
 
 

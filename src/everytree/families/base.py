@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,8 +16,10 @@ from numpy.typing import ArrayLike, NDArray
 from everytree import _kernels
 from everytree.base.arrays import FloatArray, as_column, as_table, check_lengths
 from everytree.families.link import Link, RowData
-from everytree.families.prior_search import Search
 from everytree.families.traits import REAL_LINE, Components, RowColumn, Seen, Support
+
+if TYPE_CHECKING:
+    from everytree.families.prior_search import Search
 
 
 class Family(ABC):
@@ -178,6 +180,10 @@ class NativeFamily(Family):
     ) -> Search:
         """Return the search for conjugate priors centred on the data; `given` fixes some of their parameters."""
         raise TypeError(f"{cls.__name__} is not a family of numbers")
+
+    def warn_about(self, statistics: FloatArray) -> None:
+        """Warn where the statistics of leaves favour parameters that this family does not have."""
+        del statistics
 
     @classmethod
     def is_candidate(cls, y: FloatArray, row_names: Iterable[str]) -> bool:

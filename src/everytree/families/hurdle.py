@@ -88,6 +88,9 @@ class Hurdle(NativeFamily):
     def seen(self, statistics: FloatArray) -> Seen:
         return Seen(statistics[:, :2].sum(axis=1), "rows")
 
+    def warn_about(self, statistics: FloatArray) -> None:
+        self.amounts.warn_about(np.ascontiguousarray(statistics[:, 2:]))
+
     def additive(self, statistics: FloatArray) -> FloatArray:
         return np.ascontiguousarray(statistics)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -105,6 +106,21 @@ class OfShapes(NativeFamily):
         columns = {name: np.repeat(values, n) if np.ndim(values) else values for name, values in row_data.items()}
         parts = self.of_shape(shape, summary[:, 1::3].ravel(), summary[:, 2::3].ravel(), **columns)
         return MixedComponents(parts, np.ascontiguousarray(summary[:, ::3]))
+
+    def warn_about(self, statistics: FloatArray) -> None:
+        """Warn where the first or the last shape is more probable than all others in most of the leaves."""
+        probs, shapes = self.posterior_parameters(statistics)["shape_probs"], np.asarray(self.shapes)
+        amount = self.seen(statistics).amount
+        if len(shapes) < 2 or not amount.sum() > 0.0:
+            return
+        mean = np.average(probs, axis=0, weights=amount)
+        if max(mean[0], mean[-1]) > 0.5:
+            warnings.warn(
+                f"the leaves favour the shape {shapes[0 if mean[0] > 0.5 else -1]:g}, at the border of those that "
+                f"family {self.name!r} has: targets may be of another family",
+                UserWarning,
+                stacklevel=2,
+            )
 
     @abstractmethod
     def of_shape(self, shape: FloatArray, a: FloatArray, b: FloatArray, **row_data: Any) -> Any:

@@ -27,7 +27,11 @@ def write_family(writer: Writer, family: Family) -> None:
         )
     writer.put(name=type(family).__name__)
     for name in _parameters(type(family)):
-        write_plain(writer, name, getattr(family, name))
+        value = getattr(family, name)
+        if isinstance(value, Family):
+            write_family(writer.section(name), value)
+        else:
+            write_plain(writer, name, value)
     writer.put_arrays(prior=family.hyper)
 
 
@@ -38,7 +42,7 @@ def read_family(reader: Reader) -> NativeFamily:
         raise reader.error("name", f"must be one of {[*FAMILIES]}, but is {name!r:.200}")
     family_class = FAMILIES[name]
     prior = reader.array("prior", np.float64, (None, None))
-    given = {name: read_plain(reader, name) for name in _parameters(family_class)}
+    given = {name: _read_parameter(reader, name) for name in _parameters(family_class)}
     if family_class.size_parameter is not None:
         parameter, least, largest = family_class.size_parameter
         with reader.checking(parameter):
@@ -51,6 +55,13 @@ def read_family(reader: Reader) -> NativeFamily:
     if not np.array_equal(family.hyper, prior):
         raise reader.error("prior", "is not the one of these parameters")
     return family
+
+
+def _read_parameter(reader: Reader, name: str) -> Any:
+    """A parameter: a plain value, or a family."""
+    value = reader.values().get(name)
+    is_family = isinstance(value, dict) and "name" in value
+    return read_family(reader.section(name)) if is_family else read_plain(reader, name)
 
 
 def _check_width(reader: Reader, prior: FloatArray, n_hyper: int) -> None:

@@ -171,7 +171,7 @@ def _read_numbers(reader: Reader, table: Table) -> BoostedNumbers:
     centre, residuals = read_schema(reader.section("centre")), read_forest(reader.section("residuals"))
     if centre.n_features != 1 or not np.array_equal(residuals.n_codes, [*schema.n_codes, *centre.n_codes]):
         raise reader.error("residuals", "must have the columns of the schema, and the centre")
-    if not isinstance(residuals.family, NUMBER_FAMILIES[family]):
+    if not NUMBER_FAMILIES[family].makes(residuals.family):
         raise reader.error("residuals", f"has leaves {residuals.family}, but the family is {family!r}")
     lined = _read_lined(reader.section("lined"), schema) if "lined" in reader else None
     centres = Centres(trees, link, lined=lined)

@@ -18,7 +18,7 @@ from everytree.fitting.fitted import Fitted
 from everytree.fitting.given import GivenRows, Settings
 from everytree.fitting.held_out.scores import NoScores, Scores
 from everytree.fitting.held_out.unseen import scores_of
-from everytree.fitting.structures.family import with_family
+from everytree.fitting.structures.forest import with_family
 from everytree.fitting.structures.structure import Learnt, Structure
 from everytree.fitting.targets.target import Target
 from everytree.fitting.targets.weights import TotalWeight

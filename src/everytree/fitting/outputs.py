@@ -16,7 +16,7 @@ from everytree.base.errors import ArgumentError
 from everytree.fitting.coding import code_first_rows, first_weights
 from everytree.fitting.fitted import Fitted
 from everytree.fitting.given import GivenRows, Settings
-from everytree.fitting.structures.family import with_family
+from everytree.fitting.structures.forest import with_family
 from everytree.fitting.structures.grown import GrownStructure, learn_forest
 from everytree.fitting.structures.origin import Origin
 from everytree.fitting.targets.several import MultiTarget

@@ -9,24 +9,27 @@ import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
-from everytree.boosting.lines import LinedTrees
-from everytree.boosting.trees import AdditiveTrees
-from everytree.exact.posterior import ExactPosterior
-from everytree.explaining.contributions import Contributions
-from everytree.explaining.tree_sums import Asked
-from everytree.posterior.forest import Forest
-from everytree.posterior.posterior import Posterior
-from everytree.posterior.rows import Rows
-from everytree.predictive.predictive import Predictive
-from everytree.tables.code_names import CodeWords
-from everytree.tables.schema import Schema
-from everytree.trees.metatree import MetaTree
+
+if TYPE_CHECKING:
+    from everytree.boosting.lines import LinedTrees
+    from everytree.boosting.trees import AdditiveTrees
+    from everytree.exact.posterior import ExactPosterior
+    from everytree.explaining.contributions import Contributions
+    from everytree.explaining.tree_sums import Asked
+    from everytree.posterior.forest import Forest
+    from everytree.posterior.posterior import Posterior
+    from everytree.posterior.rows import Rows
+    from everytree.predictive.predictive import Predictive
+    from everytree.tables.code_names import CodeWords
+    from everytree.tables.schema import Schema
+    from everytree.trees.metatree import MetaTree
+
 
 Scale = Literal["prediction", "trees"]
 

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
-from everytree.predictive.mixture import Mixture, bracketed_root
+from everytree.predictive.mixture import Mixture
+from everytree.predictive.roots import bracketed_root
 
 FINEST = 2.0**-32
 """Lengths of intervals of counts are exact to this share of themselves: all up to four billion."""

@@ -73,7 +73,7 @@ def _sums(
 
 def _of_numbers(subject: Subject) -> dict[str, Any]:
     """What makes a distribution of scores: lines, the means of a forest, the link, and the codes of centres."""
-    parts, link = subject.parts, NUMBER_FAMILIES[subject.model.family].link
+    parts, link = subject.parts, NUMBER_FAMILIES[subject.model.family_].link
     assert link is not None
     assert parts.centre is not None
     lined = parts.lined

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
 from everytree.survival.rows import TimesOfRows
@@ -43,16 +44,10 @@ class Baseline:
         times : (n_knots,) float64
             The knots, as `knots_of` gives them.
         """
-        time, is_event, entry, weight = rows
-        exposed = weight * np.exp(log_hazard)
-        place = np.minimum(np.searchsorted(times, time), len(times) - 1)
-        events = np.bincount(place[is_event], weight[is_event], len(times))
-        observed = np.diff(_time_before(times, time, exposed) - _time_before(times, entry, exposed), prepend=0.0)
-        gaps = np.diff(times, prepend=0.0)
+        events, observed = _between_knots(rows, log_hazard, times)
         if not events.any():
             events[-1] = 0.5  # all rows are censored: as if half an event had been seen
-        steps = np.where(observed > 0.0, events * gaps / np.where(observed > 0.0, observed, 1.0), 0.0)
-        return cls._in_cells(times, np.cumsum(steps), np.cumsum(events))
+        return cls._in_cells(times, _accumulated(times, events, observed), np.cumsum(events))
 
     @classmethod
     def _in_cells(cls, times: FloatArray, hazard: FloatArray, events: FloatArray) -> Baseline:
@@ -88,6 +83,45 @@ class Baseline:
     def position(self, time: FloatArray) -> FloatArray:
         """(n_rows,) where times are among the cells; those after the last event at its place."""
         return np.asarray(np.interp(time, np.append(0.0, self.times), np.append(0.0, self.positions)))
+
+
+def shape_without(
+    rows: TimesOfRows, log_hazard: FloatArray, times: FloatArray, group: NDArray[np.int64], some: NDArray[np.int64]
+) -> FloatArray:
+    """(n_some, n_knots) how the hazard at the knots would change if the groups of some rows were left out.
+
+    As a factor that is 1 at the last knot: its size there makes no difference to leaves, which multiply it.
+    """
+    events, observed = _between_knots(rows, log_hazard, times)
+    wanted, of_row = np.unique(group[some], return_inverse=True)
+    own = np.flatnonzero(np.isin(group, wanted))
+    place, known = np.searchsorted(wanted, group[own]), rows.at(own)
+    starts, exposed = np.append(0.0, times[:-1]), known.weight * np.exp(log_hazard[own])
+    shared = np.minimum(known.time[:, None], times) - np.maximum(known.entry[:, None], starts)
+    less_events, less_observed = np.zeros((2, len(wanted), len(times)))
+    interval = np.minimum(np.searchsorted(times, known.time), len(times) - 1)
+    np.add.at(less_events, (place, interval), known.weight * known.is_event)
+    np.add.at(less_observed, place, exposed[:, None] * np.maximum(shared, 0.0))
+    left = np.maximum(events - less_events, 0.0), np.maximum(observed - less_observed, 1e-12 * observed)
+    without, every = _accumulated(times, *left), _accumulated(times, events, observed)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        change = (without / without[:, -1:]) / (every / every[-1])
+    return np.asarray(np.where(np.isfinite(change), change, 1.0)[of_row])
+
+
+def _between_knots(rows: TimesOfRows, log_hazard: FloatArray, times: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Events from each knot to the next, and the time that rows were observed there, each by its relative hazard."""
+    time, is_event, entry, weight = rows
+    exposed = weight * np.exp(log_hazard)
+    place = np.minimum(np.searchsorted(times, time), len(times) - 1)
+    events = np.bincount(place[is_event], weight[is_event], len(times)).astype(np.float64)
+    return events, np.diff(_time_before(times, time, exposed) - _time_before(times, entry, exposed), prepend=0.0)
+
+
+def _accumulated(times: FloatArray, events: FloatArray, observed: FloatArray) -> FloatArray:
+    """The hazard at the knots."""
+    gaps = np.diff(times, prepend=0.0)
+    return np.cumsum(np.where(observed > 0.0, events * gaps / np.where(observed > 0.0, observed, 1.0), 0.0), axis=-1)
 
 
 def knots_of(rows: TimesOfRows) -> FloatArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
 from everytree.base.errors import ArgumentError
@@ -10,6 +11,9 @@ from everytree.survival.rows import TimesOfRows
 
 AT_RISK = 0.2
 """Scores are taken up to the time from which on less than this share of the rows is at risk."""
+
+FEW_ROWS = 1000
+"""Rows of which each is left out where the curve of the table is its prediction; one of more hardly changes it."""
 
 N_TIMES = 100
 PAIRS_AT_ONCE = 4_000_000
@@ -32,6 +36,18 @@ def kaplan_meier(rows: TimesOfRows, *, of_censoring: bool = False) -> tuple[Floa
     with np.errstate(divide="ignore", invalid="ignore"):
         left = np.where(at_risk > 1e-12, 1.0 - ends / at_risk, 1.0)
     return times, np.cumprod(np.clip(left, 0.0, 1.0))
+
+
+def kaplan_meier_of_others(
+    rows: TimesOfRows, group: NDArray[np.int64], some: NDArray[np.int64], at: FloatArray
+) -> FloatArray:
+    """(n_some, n_times) the curve of the table at times, without the groups of some rows; of long tables with them."""
+    if len(group) > FEW_ROWS:
+        return np.broadcast_to(steps_at(*kaplan_meier(rows), at), (len(some), len(at)))
+    wanted, of_row = np.unique(group[some], return_inverse=True)
+    others = [rows.at(group != one) for one in wanted]
+    each = [steps_at(*kaplan_meier(left), at) if len(left.time) else np.ones(len(at)) for left in others]
+    return np.stack(each)[of_row]
 
 
 def steps_at(times: FloatArray, values: FloatArray, at: FloatArray, *, before: bool = False) -> FloatArray:
@@ -77,6 +93,20 @@ def brier_scores(curves: FloatArray, times: FloatArray, rows: TimesOfRows, known
         return np.asarray(losses[:, 0])
     gaps = np.diff(times)
     return np.asarray((losses[:, :-1] + losses[:, 1:]) @ gaps / (2.0 * gaps.sum()))
+
+
+def calibration_counts(survival: FloatArray, rows: TimesOfRows, n_bins: int) -> FloatArray:
+    """(n_bins,) weight of the rows whose probability to be without event, at the time of the event, is in each bin.
+
+    Of a censored row that probability is only known to be at most `survival`: its weight is spread evenly below.
+    """
+    ends = np.arange(n_bins + 1) / n_bins
+    place = np.minimum((survival * n_bins).astype(np.int64), n_bins - 1)
+    counts = np.bincount(place, np.where(rows.is_event, rows.weight, 0.0), n_bins)
+    late = ~rows.is_event
+    most = np.maximum(survival[late, None], 1e-12)
+    shares = np.clip(most - ends[:-1], 0.0, 1.0 / n_bins) / most
+    return np.asarray(counts + rows.weight[late] @ shares)
 
 
 def expected_events(curves: FloatArray) -> FloatArray:

@@ -34,6 +34,12 @@ class JudgedTrees:
     family: Survival
     held: HeldOut
     log_hazard: FloatArray  # (n_rows,): of all rows, without themselves
+    change: FloatArray  # (n_scored, n_knots): of the baseline hazard, by which each scored row is left out of it
+
+    def at(self, at_points: FloatArray, times: FloatArray, some: NDArray[np.int64]) -> FloatArray:
+        """(n_some, n_times) curves of some scored rows at knots, from those at points of the cells."""
+        curves = curves_at(self.baseline, at_points, times)
+        return np.asarray(curves ** self.change[some][:, np.searchsorted(self.baseline.times, times)])
 
     def curves(self, shape: float, split_prior: Any, per_cell: int, n_jobs: int) -> tuple[FloatArray, FloatArray]:
         """(n_scored, n_points) sums of curves over the trees that may predict a row, and how many these are."""
@@ -73,7 +79,7 @@ def held_out_curves(
     each = [one.curves(shape, split_prior, per_cell, n_jobs) for one in judged]
     known = np.flatnonzero(np.all([count > 0.0 for _, count in each], axis=0))
     mean = sum(
-        curves_at(one.baseline, total[known] / count[known, None], times)
+        one.at(total[known] / count[known, None], times, known)
         for one, (total, count) in zip(judged, each, strict=True)
     ) / len(judged)  # fmt: skip
     numbers = judged[0].held.numbers

@@ -29,8 +29,8 @@ For numbers, whose densities cost more, the minimum is used."""
 SCORED_PAIRS = 50_000
 """Number of pairs of a scored row and a tree that sets the number of rows between these limits."""
 
-MOST_NODES = 1_000_000
-"""Nodes of all trees by which priors are chosen, about: each prior asks for the evidence of every node."""
+MOST_NODES = 100_000
+"""Nodes of all trees by which priors of numbers are chosen, about: each prior asks for the evidence of every node."""
 
 LEAST_TREES = 30
 """Priors are chosen by so many trees at least, if there are. An average of a dozen asks for smoother ones."""
@@ -252,7 +252,7 @@ def is_unseen(rows: Rows, grown: Sequence[Grown]) -> NDArray[np.bool_]:
 def held_out_by_few(
     held: HeldOut, rows: Rows, grown: Sequence[Grown], statistics: Sequence[FloatArray], rng: np.random.Generator
 ) -> HeldOut:
-    """Return fewer trees and other rows, to choose priors by; `held` itself where trees are small.
+    """Return fewer trees and other rows, to choose priors of numbers by; `held` itself where trees are small.
 
     The rows are those that most of these trees were not grown on: the average of few trees would ask for other priors
     than the forest. Which rows these are has nothing to do with their targets.

@@ -136,7 +136,7 @@ class NumberScores(Scores):
 class CurveScores(Scores):
     """Scores of survival curves; rows count by their weights.
 
-    The baseline hazard is that of all rows: a single one hardly changes it.
+    The baseline hazard is that of other rows, and so is the curve for all rows.
 
     Attributes
     ----------

@@ -34,9 +34,6 @@ EQUAL = 1e-9
 STRENGTH_NAMES = ("alpha", "strength", "precision")
 """Parameters that count rows. Their ladders end; those of other parameters come close enough to certainty."""
 
-BOUNDED = "likely_shape"
-"""The parameter whose ladder is that of the family: beyond its ends there are no leaves."""
-
 FIRST_TREES = 3
 """One of so many trees says first which priors of the leaves the others are asked about."""
 
@@ -105,16 +102,6 @@ def choose(
             scores, sharpened = _scores(held, [family], [split_prior], sharpen)
             score, sharpness = float(scores[0, 0]), float(sharpened[0, 0])
             score += search.log_prior(best.parameters) / float(held.scored_weight.sum())
-    if BOUNDED in search.ladders and best.parameters[BOUNDED] in (
-        search.ladders[BOUNDED][0],
-        search.ladders[BOUNDED][-1],
-    ):
-        warnings.warn(
-            f"the best {BOUNDED} is {best.parameters[BOUNDED]:g}, at the border of the shapes that family "
-            f"{type(family).__name__} tries: targets may be of another family",
-            UserWarning,
-            stacklevel=2,
-        )
     return Choice(family, split_prior, best.parameters, score, sharpness), predictions
 
 

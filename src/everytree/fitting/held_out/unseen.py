@@ -30,7 +30,13 @@ from everytree.predictive.paths import predictive_of_probs
 from everytree.predictive.pooled import sharpened
 from everytree.predictive.predictive import Predictive
 from everytree.survival.rows import times_of_rows
-from everytree.survival.scores import brier_scores, concordance, expected_events, kaplan_meier, score_times, steps_at
+from everytree.survival.scores import (
+    brier_scores,
+    concordance,
+    expected_events,
+    kaplan_meier_of_others,
+    score_times,
+)
 from everytree.tables.repeats import consecutive, repeated_rows
 from everytree.trees.metatree import MetaTree
 
@@ -152,7 +158,8 @@ def _of_curves(rows: Rows, unseen: UnseenRows) -> CurveScores | NoScores:
         return NoScores("no event was seen in the rows that were left out")
     times = score_times(some)
     curves = unseen.predicted.sf(times[:, None]).T
-    alike = np.broadcast_to(steps_at(*kaplan_meier(known), times), curves.shape)
+    group = np.arange(len(rows)) if rows.group is None else rows.group
+    alike = kaplan_meier_of_others(known, group, unseen.numbers, times)
     mean, mean_alike = (
         float(np.average(brier_scores(each, times, some, known), weights=some.weight)) for each in (curves, alike)
     )

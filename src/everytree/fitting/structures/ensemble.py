@@ -75,8 +75,9 @@ class EnsembleStructure:
         known = _known(fold)
         grown = self.forest.grow(rows, target, schema, settings)
         forest = learn_forest(grown, target, schema, settings).model.parts.averaged
-        by_forest = by_other_trees(grown, forest, known, lambda tree, codes: tree.probs(codes), settings)
-        by_forest = np.where(np.isfinite(by_forest), sharpened(by_forest, forest.sharpness), by_boosting)
+        probs = by_other_trees(grown, forest, fold, lambda tree, codes: tree.probs(codes), settings.n_jobs)
+        by_forest = by_boosting if probs is None else sharpened(probs, forest.sharpness)
+        by_forest = np.where(np.isfinite(by_forest), by_forest, by_boosting)
         of_row = np.ones(len(rows)) if rows.weight is None else rows.weight
 
         def mixture(some: NDArray[np.bool_]) -> tuple[float, float]:
@@ -118,8 +119,8 @@ class EnsembleStructure:
         known = _known(boosted.fold)
         grown = self.forest.grow(on_scale, own, schema, settings)
         forest = learn_forest(grown, own, schema, settings).model.parts.averaged
-        mean = by_other_trees(grown, forest, known, lambda tree, codes: tree.moments(codes)[0], settings)
-        by_forest = link.centre_of(mean)
+        mean = by_other_trees(grown, forest, boosted.fold, lambda tree, codes: tree.moments(codes)[0], settings.n_jobs)
+        by_forest = by_boosting if mean is None else link.centre_of(mean)
         by_forest = np.where(np.isfinite(by_forest), by_forest, by_boosting)
         of_row = np.ones(len(rows)) if rows.weight is None else rows.weight
         errors = likelihood.losses(by_boosting[:, None])
@@ -174,27 +175,34 @@ class EnsembleStructure:
 def by_other_trees(
     grown: GrownTrees,
     forest: Forest,
-    known: NDArray[np.bool_],
+    fold: NDArray[np.int64],
     predict: Callable[[Forest, NDArray[Any]], FloatArray],
-    settings: Settings,
-) -> FloatArray:
+    n_jobs: int | None,
+) -> FloatArray | None:
     """(n_rows, ...) the mean of what the trees that were not grown on a row say of it; NaN where it need not be known.
 
-    Each tree says it by the rows that it was grown on. Leave-one-out predictions would not do: the larger a target,
-    the smaller is the mean of the other rows.
+    Each tree says it by the rows that it was grown on, less those of the row's fold. Without the row alone it would not
+    do: the larger a target, the smaller is the mean of the others. None where all rows are in one fold.
     """
-    rows = grown.rows
+    rows, known = grown.rows, _known(fold)
+    if not fold.any():
+        return None
 
-    def one(grown: Grown, by_all: Posterior) -> tuple[NDArray[np.int64], FloatArray]:
-        own, asked = recounted(by_all, rows.at(grown.in_bag)), np.flatnonzero(~grown.in_bag & known)
-        return asked, predict(Forest([own], n_codes=forest.n_codes), rows.codes[asked])
+    def one(tree: Grown, by_all: Posterior) -> list[tuple[NDArray[np.int64], FloatArray]]:
+        found = []
+        for number in np.unique(fold[known]):
+            own = fold == number
+            post, asked = recounted(by_all, rows.at(tree.in_bag & ~own)), np.flatnonzero(~tree.in_bag & own)
+            found.append((asked, predict(Forest([post], n_codes=forest.n_codes), rows.codes[asked])))
+        return found
 
     total, n_trees = None, np.zeros(len(rows))
-    with ThreadPoolExecutor(resolve_n_jobs(settings.n_jobs)) as pool:
-        for asked, values in pool.map(one, grown.kept, forest.posteriors):
-            total = np.zeros((len(rows), *values.shape[1:])) if total is None else total
-            total[asked] += values
-            n_trees[asked] += 1.0
+    with ThreadPoolExecutor(resolve_n_jobs(n_jobs)) as pool:
+        for found in pool.map(one, grown.kept, forest.posteriors):
+            for asked, values in found:
+                total = np.zeros((len(rows), *values.shape[1:])) if total is None else total
+                total[asked] += values
+                n_trees[asked] += 1.0
     assert total is not None, "a forest has trees"
     with np.errstate(invalid="ignore"):
         return np.asarray(total / np.where(n_trees > 0.0, n_trees, np.nan).reshape(-1, *[1] * (total.ndim - 1)))

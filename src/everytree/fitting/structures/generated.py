@@ -17,7 +17,7 @@ from everytree.tables.formulas import Formula, formulas_of
 from everytree.tables.reading import Table
 from everytree.tables.schema import Schema
 
-FEWEST_GROUPS = 100
+FEWEST_GROUPS = 300
 """Of rows that are independent of each other; with fewer nothing is clear."""
 
 MOST_ROWS = 2_500

@@ -21,9 +21,8 @@ from everytree.conformal.folds import FoldConformal
 from everytree.conformal.forest import ForestConformal
 from everytree.families.base import NativeFamily
 from everytree.fitting.given import GivenRows, Settings
-from everytree.fitting.held_out.cross_fitted_splits import cross_fitted_splits
 from everytree.fitting.held_out.held_out import held_out, held_out_by_few, unseen_by_trees
-from everytree.fitting.held_out.helpful_splits import HelpfulSplits, held_out_splits
+from everytree.fitting.held_out.helpful_splits import HelpfulSplits, cross_fitted_splits, held_out_splits
 from everytree.fitting.held_out.out_of_bag import out_of_bag
 from everytree.fitting.held_out.predictions import Predictions
 from everytree.fitting.held_out.scores import GROWN_ON_ALL, NoScores
@@ -94,11 +93,13 @@ def learn_forest(grown: GrownTrees, target: Target, schema: Schema, settings: Se
     tally = _counted(rows, judged, search.first_family, schema, n_jobs, show)
     has_classes = search.first_family.has_classes
     held = held_out(rows, judged, tally.statistics, grown.rng, n_jobs, has_classes=has_classes, is_counted=not stand_in)
-    few = held_out_by_few(held, rows, judged, tally.statistics, grown.rng)
+    few = held if has_classes else held_out_by_few(held, rows, judged, tally.statistics, grown.rng)
     choice, predictions = choose(search, held, few, sharpen=grown.sharpen, show=show)
     if stand_in:
         tally = _counted(rows, kept, search.first_family, schema, n_jobs, show)
     posteriors = _posteriors(kept, tally, choice, n_jobs)
+    leaves = posteriors[0]
+    choice.family.warn_about(leaves.statistics[leaves.tree.is_terminal])
     weights: Any = "evidence" if grown.weights == "evidence" else None
     if grown.weights == "stacking":
         weights = stacking_weights(predictions)

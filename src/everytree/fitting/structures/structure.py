@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from numpy.typing import NDArray
 
 from everytree.base.arrays import FloatArray
 from everytree.conformal.conformal import Conformal
 from everytree.fitting.given import GivenRows, Settings
-from everytree.fitting.held_out.helpful_splits import HelpfulSplits
 from everytree.fitting.held_out.out_of_bag import OutOfBag
 from everytree.fitting.held_out.scores import GROWN_ON_ALL, NoScores
 from everytree.fitting.held_out.search import Choice
@@ -21,6 +20,9 @@ from everytree.models.model import Model
 from everytree.posterior.forest import Forest
 from everytree.posterior.rows import Rows
 from everytree.tables.schema import Schema
+
+if TYPE_CHECKING:
+    from everytree.fitting.held_out.helpful_splits import HelpfulSplits
 
 
 class Learnt(NamedTuple):

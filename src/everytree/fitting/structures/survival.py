@@ -35,7 +35,7 @@ from everytree.predictive.curves import CurvePredictive
 from everytree.structure.grow_on import Hazards
 from everytree.structure.growers import ColumnsOf, Growth, grow
 from everytree.structure.grown import Grown
-from everytree.survival.baseline import Baseline, knots_of
+from everytree.survival.baseline import Baseline, knots_of, shape_without
 from everytree.survival.offset import fit_offset, terms_of, within_limits
 from everytree.survival.rows import TimesOfRows, times_of_rows
 from everytree.tables.either import columns_of_one_tree, drawn_columns
@@ -101,7 +101,7 @@ class SurvivalStructure:
             ]  # fmt: skip
         candidates = np.flatnonzero(np.all([is_unseen(one.rows, one.judging) for one in each], axis=0))
         scored = rng.permutation(candidates)[:MAX_JUDGES]
-        judged = [one.judged(scored, jobs) for one in each]
+        judged = [one.judged(scored, times, jobs) for one in each]
         choice, sharpening, found = choose_curves(
             judged, times, self.prior, self.split_prior, sharpen=self.sharpen, n_jobs=jobs
         )
@@ -192,12 +192,16 @@ class _Group:
             ]
         return cls(baseline, offset, own, family, kept, judging, statistics, of_judging)
 
-    def judged(self, scored: NDArray[np.int64], n_jobs: int) -> JudgedTrees:
+    def judged(self, scored: NDArray[np.int64], times: TimesOfRows, n_jobs: int) -> JudgedTrees:
         """The trees with rows that they may judge."""
         held = held_out_rows(
             self.rows, self.judging, self.of_judging, scored, n_jobs, is_counted=self.judging is self.kept
         )
-        return JudgedTrees(self.baseline, self.family, held, self.rows.row_data["log_hazard"])
+        log_hazard = self.rows.row_data["log_hazard"]
+        group = np.arange(len(self.rows)) if self.rows.group is None else self.rows.group
+        assert held.numbers is not None, "rows of a table have numbers"
+        change = shape_without(times, log_hazard, self.baseline.times, group, held.numbers[: held.n_scored])
+        return JudgedTrees(self.baseline, self.family, held, log_hazard, change)
 
     def member(self, shape: float, split_prior: Any, schema: Schema) -> Member:
         """The trees with the statistics of all rows."""

@@ -31,6 +31,7 @@ DOORS = {
     ("explaining.effect", "view"),
     ("estimators.showing", "view"),
     ("estimators.base", "report"),
+    ("estimators.base", "files"),
 }
 """Imports to a higher floor, made when a picture or a report is asked for: what a user holds in hand shows itself."""
 

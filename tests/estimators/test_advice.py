@@ -84,14 +84,14 @@ def test_a_renamed_column_and_family_have_a_nearest_name():
     model = et.MetaForestRegressor(2, random_state=0).fit(X, y)
     with pytest.raises(ValueError, match=r"lacks the columns .'income'.*the nearest is 'incomes'"):
         model.predict(X.rename(columns={"income": "incomes"}))
-    with pytest.raises(ValueError, match="is 'poison'; the nearest is 'poisson'"):
+    with pytest.raises(ValueError, match="is 'poison'; the nearest are 'poisson'"):
         et.MetaForestRegressor(2, family="poison").fit(X, y)
 
 
 def test_models_with_other_trees_are_refused_with_the_way_to_share_them():
     X, y = table()
     one, other = (et.MetaForestRegressor(2, random_state=seed).fit(X, y) for seed in (0, 1))
-    with pytest.raises(ValueError, match=r"give each shard a blank\(\) of it"):
+    with pytest.raises(ValueError, match=r"take a blank\(\) for each"):
         one.merge(other)
 
 

@@ -356,8 +356,10 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
         Parameters
         ----------
-        X, y, sample_weight, **row_data
+        X, y
             The rows as they were given to `fit` or `partial_fit`, in any order and any batches.
+        sample_weight, **row_data
+            Of these rows, likewise.
 
         Examples
         --------
@@ -390,8 +392,10 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
         Parameters
         ----------
-        X, y, sample_weight, **row_data
+        X, y
             Rows that were counted, as for `forget`.
+        sample_weight, **row_data
+            Of these rows, likewise.
         X_new : (n_new, n_features) table
             Rows to predict.
         groups : (n_rows,) array_like, or str, optional
@@ -430,8 +434,10 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
 
         Parameters
         ----------
-        X, y, sample_weight, **row_data
+        X, y
             Rows as for `partial_fit`, whether or not they were counted.
+        sample_weight, **row_data
+            Of these rows, likewise.
         n_passes : int
             Orders, at least 2. A pass costs as much as counting the rows one by one.
         rng : numpy.random.Generator, numpy.random.RandomState or int, optional

@@ -67,7 +67,7 @@ def one_of(known: Collection[str]) -> Check:
 
 def _one_of_families(known: Callable[[], Iterable[str]]) -> Check:
     """A check that a value is the name of a family, those registered later among them, or "auto"."""
-    return lambda name, value: one_of(["auto", *known()])(name, value)
+    return lambda name, value: one_of([*known(), "auto"])(name, value)
 
 
 def auto_or_none(name: str, value: Any) -> None:
@@ -171,7 +171,7 @@ ALPHA = Rule(
 )  # fmt: skip
 GIVEN_ALPHA = Rule("float", "Dirichlet concentration of each class in a leaf.", anything)
 FAMILY = Rule(
-    f"{{{', '.join(map(repr, ['auto', *NUMBER_FAMILIES]))}}}".replace("'", '"'),
+    f"{{{', '.join(map(repr, [*NUMBER_FAMILIES, 'auto']))}}}".replace("'", '"'),
     """Leaf model of the target: a measurement, a measurement that is linear in the columns of numbers, a count (with
     `exposure`), a time (with `censored`), a number of failures before a success, a positive number whose logarithm
     is a measurement, a time with a survival curve of any shape (with `event`), or a number of any shape; counts that
@@ -181,7 +181,7 @@ FAMILY = Rule(
     _one_of_families(lambda: NUMBER_FAMILIES),
 )
 BOOSTED_FAMILY = Rule(
-    f"{{{', '.join(map(repr, ['auto', *boosted_families()]))}}}".replace("'", '"'),
+    f"{{{', '.join(map(repr, [*boosted_families(), 'auto']))}}}".replace("'", '"'),
     """Of the targets about their centres: what boosting predicts is the mean of a normal, the mean of the logarithm of
      a lognormal, a gamma, or the logarithm of the rate of counts, of times or of the events of a survival curve.
      Histograms have that of a normal as a column.""",

@@ -227,8 +227,10 @@ class Posterior(TreeQuestions):
 
         Parameters
         ----------
-        X, y, sample_weight, **row_data
+        X, y
             As they were given to `update`, in any order and any batches.
+        sample_weight, **row_data
+            Of these rows, likewise.
         n_jobs : int, optional
         """
         rows = Posterior(self.tree, self.family, self.split_prior_argument)

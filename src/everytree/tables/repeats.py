@@ -81,6 +81,14 @@ def row_groups(codes: NDArray[Any], named: NDArray[np.int64] | None) -> NDArray[
     return group if are_repeats else None
 
 
+def rows_repeat(codes: NDArray[Any], named: NDArray[np.int64] | None) -> bool:
+    """Whether some rows belong together: by name, or since more of them are equal than coincidence explains."""
+    if named is not None:
+        return len(np.unique(named)) < len(named)
+    _, n_copies = _equal_rows(codes)
+    return bool(n_copies.any()) and _are_repeats(codes, n_copies)
+
+
 def consecutive(group: NDArray[Any]) -> NDArray[np.int64]:
     """Renumber groups from 0 on without gaps."""
     return np.unique(group, return_inverse=True)[1].astype(np.int64).reshape(len(group))

@@ -1,7 +1,8 @@
 """Blending of a forest and boosted trees, by weights that out-of-fold predictions of both choose.
 
 The folds are those that the chains of boosting leave out. Of the forest, the trees that were not grown on a row predict
-it, each by the rows that it was grown on. On large tables the rows of one fold are enough.
+it, each by the rows that it was grown on. Where rows repeat, trees that were not grown on a row know the others like it;
+forests that were grown without its fold predict it there. On large tables the rows of one fold are enough.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from everytree.posterior.posterior import Posterior
 from everytree.posterior.rows import Rows
 from everytree.predictive.pooled import sharpened
 from everytree.structure.grown import Grown
-from everytree.tables.repeats import row_groups
+from everytree.tables.repeats import row_groups, rows_repeat
 from everytree.tables.schema import Schema
 
 PRIOR_ROWS = 1.0
@@ -73,10 +74,10 @@ class EnsembleStructure:
     def _classes(self, rows: Rows, target: ClassTarget, schema: Schema, settings: Settings) -> Learnt:
         boosted, by_boosting, fold, chain = self.boost.classes(rows, target, schema, settings)
         known = _known(fold)
-        grown = self.forest.grow(rows, target, schema, settings)
-        forest = learn_forest(grown, target, schema, settings).model.parts.averaged
-        probs = by_other_trees(grown, forest, fold, lambda tree, codes: tree.probs(codes), settings.n_jobs)
-        by_forest = by_boosting if probs is None else sharpened(probs, forest.sharpness)
+        forest, probs = self._forest_and_left_out(
+            rows, fold, target, schema, settings, lambda own, codes: own.probs(codes)
+        )
+        by_forest = by_boosting if probs is None else probs
         by_forest = np.where(np.isfinite(by_forest), by_forest, by_boosting)
         of_row = np.ones(len(rows)) if rows.weight is None else rows.weight
 
@@ -117,9 +118,9 @@ class EnsembleStructure:
         boosted = self.boost.centres(rows, link, schema, settings)
         by_boosting, likelihood = boosted.left_out, likelihood_of(link, rows)
         known = _known(boosted.fold)
-        grown = self.forest.grow(on_scale, own, schema, settings)
-        forest = learn_forest(grown, own, schema, settings).model.parts.averaged
-        mean = by_other_trees(grown, forest, boosted.fold, lambda tree, codes: tree.moments(codes)[0], settings.n_jobs)
+        forest, mean = self._forest_and_left_out(
+            on_scale, boosted.fold, own, schema, settings, lambda one, codes: one.moments(codes)[0]
+        )
         by_forest = by_boosting if mean is None else link.centre_of(mean)
         by_forest = np.where(np.isfinite(by_forest), by_forest, by_boosting)
         of_row = np.ones(len(rows)) if rows.weight is None else rows.weight
@@ -153,6 +154,32 @@ class EnsembleStructure:
 
         conformal = partial(by_folds, without, boosted.fold, rows, settings) if known.all() else None
         return about(left_out, centres)._replace(left_out=conformal)
+
+    def _forest_and_left_out(
+        self,
+        rows: Rows,
+        fold: NDArray[np.int64],
+        target: Target,
+        schema: Schema,
+        settings: Settings,
+        predict: Callable[[Forest, NDArray[Any]], FloatArray],
+    ) -> tuple[Forest, FloatArray | None]:
+        """The forest, and what trees that know neither a row nor any other like it predict."""
+        grown = self.forest.grow(rows, target, schema, settings)
+        forest = learn_forest(grown, target, schema, settings).model.parts.averaged
+        if not rows_repeat(rows.codes, rows.group):
+            values = by_other_trees(grown, forest, fold, predict, settings.n_jobs)
+            is_probs = values is not None and forest.family.has_classes
+            return forest, sharpened(values, forest.sharpness) if is_probs else values
+        if not fold.any():
+            return forest, None
+        values = None
+        for number in np.unique(fold[_known(fold)]):
+            own = fold == number
+            found = predict(self._forest_of(rows.at(~own), target, schema, settings), rows.codes[own])
+            values = np.full((len(rows), *found.shape[1:]), np.nan) if values is None else values
+            values[own] = found
+        return forest, values
 
     def _forest_of(self, rows: Rows, target: Target, schema: Schema, settings: Settings) -> Forest:
         """The forest of some of the rows, with half of the trees."""

@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, is_classifier
 
 import everytree as et
 from everytree.families.registry import NUMBER_FAMILIES
+from everytree.families.shapes import OfShapes
 
 FAMILIES = [
     name for name in NUMBER_FAMILIES
@@ -72,6 +73,27 @@ def small(kind: type[Any], **options: Any) -> Any:
     if "n_draws" in known:
         few |= {"n_chains": 1, "temperature": 1.0, "max_depth": 2}
     return make(kind, **{**few, **options})
+
+
+def with_families(kinds: list[type[Any]], of_classes: str | None = None) -> list[Any]:
+    """Parameters of a test that fits each with each of its families; `of_classes` stands for those of classes.
+
+    Chains over structures take long, and so do families with a grid of shapes: these are tried on single trees, and on
+    all estimators in `make check-slow`.
+    """
+    return [
+        pytest.param(kind, family, id=f"{kind.__name__} {family}", marks=pytest.mark.slow if is_slow else ())
+        for kind in kinds
+        for family in (families_of(kind) or (of_classes,))
+        for is_slow in [
+            kind.__name__.startswith("Sampled") or (_has_shapes(family) and kind is not et.MetaTreeRegressor)
+        ]
+    ]
+
+
+def _has_shapes(family: str | None) -> bool:
+    name = (family or "").removeprefix("hurdle_")
+    return name in NUMBER_FAMILIES and issubclass(NUMBER_FAMILIES[name], OfShapes)
 
 
 def marked(kinds: list[type[Any]]) -> list[Any]:

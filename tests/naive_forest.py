@@ -118,13 +118,17 @@ class Mixture:
             last = int(self.quantile(1.0 - 1e-13).max(initial=0.0)) + 2
             steps = [np.full(self.n_rows, float(k)) for k in range(last)]
             return sum((np.where(k >= y, self.sf(k), self.cdf(k)) ** 2 for k in steps), np.zeros(self.n_rows))
-        width = np.sqrt(self.variance())
-        return self._beyond(y, -width, self.cdf) + self._beyond(y, width, self.sf)
+        width, far = np.sqrt(self.variance()), np.full(self.n_rows, 10.0)
+        lowest = getattr(self.parts[0][2], "lowest", -np.inf)  # below it there is nothing, and a step at it
+        down = np.minimum(far, np.arcsinh((y - lowest) / width))
+        return self._beyond(y, -width, self.cdf, down) + self._beyond(y, width, self.sf, far)
 
-    def _beyond(self, y: np.ndarray, width: np.ndarray, tail: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    def _beyond(
+        self, y: np.ndarray, width: np.ndarray, tail: Callable[[np.ndarray], np.ndarray], reach: np.ndarray
+    ) -> np.ndarray:
         """The integral of a squared tail from y outwards, in panels that grow with the distance."""
         nodes, node_weights = np.polynomial.legendre.leggauss(6)
-        edges, total = np.linspace(0.0, 10.0, 201), np.zeros(self.n_rows)
+        edges, total = np.linspace(0.0, 1.0, 201)[:, None] * reach, np.zeros(self.n_rows)
         for left, right in pairwise(edges):
             for node, weight in zip(nodes, node_weights, strict=True):
                 at = 0.5 * (left + right) + 0.5 * (right - left) * node

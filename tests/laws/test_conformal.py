@@ -13,17 +13,12 @@ from test_coverage import SIGNAL
 
 import everytree as et
 from cases import rng_for
-from every_estimator import estimators, families_of, marked, small
+from every_estimator import estimators, marked, small, with_families
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 KINDS = estimators()
-CASES = [
-    pytest.param(kind, family, id=f"{kind.__name__} {family}", marks=marks)
-    for kind in KINDS
-    for family in (families_of(kind) or ("classes",))
-    for marks in [pytest.mark.slow if kind.__name__.startswith("Sampled") else ()]
-]
+CASES = with_families(KINDS, "classes")
 COVERAGE, N_KNOWN, N_NEW, TIMES = 0.9, 49, 100, 40
 LEAST = COVERAGE - 3.0 * np.sqrt(0.09 / (N_KNOWN + 2) / TIMES + 0.09 / (N_NEW * TIMES))
 

@@ -11,18 +11,13 @@ from sklearn.base import is_classifier
 
 import noise_cases as noise
 from cases import rng_for
-from every_estimator import estimators, families_of, make
+from every_estimator import estimators, make, with_families
 
 pytestmark = [pytest.mark.filterwarnings("ignore::UserWarning"), pytest.mark.long]
 
 REGRESSORS = [kind for kind in estimators() if not is_classifier(kind())]
 
-CASES = [
-    pytest.param(kind, family, id=f"{kind.__name__} {family}", marks=marks)
-    for kind in REGRESSORS
-    for family in families_of(kind)
-    for marks in [pytest.mark.slow if kind.__name__.startswith("Sampled") else ()]
-]
+CASES = with_families(REGRESSORS)
 
 SIGNAL = {
     "normal": lambda rng, s: 3.0 * s + rng.normal(size=len(s)),

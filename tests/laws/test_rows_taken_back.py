@@ -13,15 +13,13 @@ from sklearn.base import is_classifier
 
 import everytree as et
 from cases import rng_for
-from every_estimator import as_targets, estimators, families_of, small
+from every_estimator import as_targets, estimators, small, with_families
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 KINDS = estimators()
-COUNTING = [(kind, family) for kind in KINDS if kind.counts_rows for family in (families_of(kind) or (None,))]
-counting = pytest.mark.parametrize(
-    ("kind", "family"), COUNTING, ids=[f"{kind.__name__}-{family}" for kind, family in COUNTING]
-)
+COUNTING = with_families([kind for kind in KINDS if kind.counts_rows])
+counting = pytest.mark.parametrize(("kind", "family"), COUNTING)
 N, GONE = 90, 30
 
 

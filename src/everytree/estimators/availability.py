@@ -54,3 +54,9 @@ def refuse_several_outputs(model: Any) -> None:
             f"this {type(model).__name__} has {len(outputs)} outputs, but this is for models with one: use "
             f"model.outputs_[0] .. model.outputs_[{len(outputs) - 1}], which are fitted estimators of one output each"
         )
+
+
+def has_one_output(model: Any) -> bool:
+    """Whether a model has one output, for methods that `hasattr` must not find otherwise."""
+    refuse_several_outputs(model)
+    return True

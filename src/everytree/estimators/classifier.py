@@ -10,9 +10,10 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
+from sklearn.utils.metaestimators import available_if
 
 from everytree.base.arrays import FloatArray, check_lengths
-from everytree.estimators.availability import only_where, refuse_several_outputs
+from everytree.estimators.availability import has_one_output, only_where, refuse_several_outputs
 from everytree.estimators.base import AFTER_ALL_TREES, MetaEstimator
 from everytree.estimators.conformal import asked_of, conformal_of
 from everytree.estimators.monotone import over_grids
@@ -154,15 +155,14 @@ class Classifier(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
-    def decision_function(self, X: Any) -> Any:
+    @available_if(has_one_output)  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> FloatArray:
         """(n_rows,) log-odds of the second of two classes; of more classes (n_rows, n_classes) their log probabilities.
 
-        Of several outputs, one array each.
+        Of models of one output.
         """
-        logs = self.predict_log_proba(X)
-        if self._several:
-            return [_decision(of_output) for of_output in logs]
-        return _decision(logs)
+        logs: FloatArray = self.predict_log_proba(X)
+        return logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs
 
     def predict(self, X: Any) -> NDArray[Any]:
         """(n_rows,) or (n_rows, n_outputs) most probable classes."""
@@ -258,7 +258,3 @@ class Classifier(ClassifierMixin, MetaEstimator):  # type: ignore[misc]
         tags.classifier_tags.multi_class = True
         tags.classifier_tags.multi_label = self.grows_trees
         return tags
-
-
-def _decision(logs: FloatArray) -> FloatArray:
-    return logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs

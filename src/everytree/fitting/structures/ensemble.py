@@ -1,8 +1,8 @@
 """Blending of a forest and boosted trees, by weights that out-of-fold predictions of both choose.
 
 The folds are those that the chains of boosting leave out. Of the forest, the trees that were not grown on a row predict
-it, each by the rows that it was grown on. Where rows repeat, trees that were not grown on a row know the others like it;
-forests that were grown without its fold predict it there. On large tables the rows of one fold are enough.
+it, each by the rows that it was grown on. Where rows repeat, trees that were not grown on a row know others like it, so
+that forests grown without its fold predict it. On large tables the rows of one fold are enough.
 """
 
 from __future__ import annotations
@@ -169,8 +169,9 @@ class EnsembleStructure:
         forest = learn_forest(grown, target, schema, settings).model.parts.averaged
         if not rows_repeat(rows.codes, rows.group):
             values = by_other_trees(grown, forest, fold, predict, settings.n_jobs)
-            is_probs = values is not None and forest.family.has_classes
-            return forest, sharpened(values, forest.sharpness) if is_probs else values
+            if values is None or not forest.family.has_classes:
+                return forest, values
+            return forest, sharpened(values, forest.sharpness)
         if not fold.any():
             return forest, None
         values = None

@@ -29,7 +29,7 @@ class Gamma(OfShapes):
     strength : float or (n_nodes,) array_like
         How many rows the prior mean is worth, besides the two events that keep the variance finite.
     shapes : float or (n_shapes,) array_like
-        In ascending order; one where it is known. By default 13 from 0.25 to 1024.
+        In ascending order; one where it is known. By default 17 from 0.25 to 64.
     shape_probs : (n_shapes,) array_like
         Prior probability of each shape; equal by default.
 
@@ -47,7 +47,7 @@ class Gamma(OfShapes):
     grows_standardised: ClassVar[bool] = True
     is_tried: ClassVar[bool] = True
     link: ClassVar[Link | None] = AddedToLogarithm()
-    grid: ClassVar[tuple[float, ...]] = tuple(2.0**power for power in range(-2, 11))
+    grid: ClassVar[tuple[float, ...]] = tuple(2.0 ** (power / 2.0) for power in range(-4, 13))
     n_shared: ClassVar[int] = 2
     n_rest: ClassVar[int] = 1
 

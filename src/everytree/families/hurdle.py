@@ -61,7 +61,7 @@ class Hurdle(NativeFamily):
         for name, value in {
             "alpha": hyperparameter("alpha", self.alpha), "beta": hyperparameter("beta", self.beta),
             "size": self.amounts.size, "never_negative": (0, 1, *(2 + k for k in known)), "support": support,
-            "default_row_data": self.amounts.default_row_data,
+            "default_row_data": self.amounts.default_row_data, "has_one_noise": self.amounts.has_one_noise,
             "kernel": f"{'counts_' if support.is_whole else ''}or_zero {self.amounts.kernel}",
         }.items():  # fmt: skip
             object.__setattr__(self, name, value)

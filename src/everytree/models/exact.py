@@ -97,7 +97,7 @@ class ExactModel(UpdatableModel):
         return self.posterior.probs(self.read(X))
 
     def moments(self, X: NDArray[Any], *, n_jobs: int | None = None) -> tuple[FloatArray, FloatArray]:
-        return self.posterior.moments(self.read(X))
+        return super().moments(X) if self.family.has_classes else self.posterior.moments(self.read(X))
 
     def predictive(self, X: NDArray[Any], *, n_jobs: int | None = None, **row_data: Any) -> Predictive:
         return self.posterior.predictive(self.read(X), **row_data)

@@ -325,8 +325,10 @@ def test_files_that_are_not_what_they_should_be(folder, here, capfd):
     assert "a.parquet: is not a Parquet file" in fails(capfd, "fit", "a.parquet", "-y", "y")
     Path("a.feather").write_text(NAMED)
     assert "a.feather: is not a Feather file" in fails(capfd, "fit", "a.feather", "-y", "y")
+    Path("a.dat").write_text(NAMED)
+    assert "a.dat: the name has no known suffix" in fails(capfd, "fit", "a.dat", "-y", "y")
     Path("a.xls").write_text(NAMED)
-    assert "a.xls: the name has no known suffix" in fails(capfd, "fit", "a.xls", "-y", "y")
+    assert "a.xls: Excel files are not read; save the sheet as CSV" in fails(capfd, "fit", "a.xls", "-y", "y")
     damaged = bytearray((folder / "w.et").read_bytes())
     damaged[-1] ^= 1
     Path("damaged.et").write_bytes(damaged)
@@ -693,5 +695,5 @@ def test_a_model_that_changed_meanwhile_is_not_written_over(tmp_path, capfd, mon
 
 
 def test_families_are_named_where_one_is_unknown(capfd):
-    said = fails(capfd, "fit", "t.csv", "--target", "y", "--family", "poison")
+    said = fails(capfd, "fit", "t.csv", "--target", "y", "--family", "poison", code=2)
     assert all(family in said for family in NUMBER_FAMILIES)

@@ -77,7 +77,8 @@ def test_a_page_without_a_table_has_the_name_of_the_target(here):
 def test_the_page_and_explain_count_rows_alike(here, capfd):
     assert main(["fit", "strangers.csv", "-y", "y", *FEW, "-q"]) == 0
     assert main(["report", "model.et", "strangers.csv", "-q"]) == 0
-    label, values = re.search(r'"label":"row (\d+): \w+","values":\[(.*?)\]', Path("report.html").read_text()).groups()
+    page = Path("report.html").read_text()
+    label, values = re.search(r'"label":"row (\d+): \w+","truth":"\w+","values":\[(.*?)\]', page).groups()
     row = visits()[["a", "b"]].iloc[int(label)]
     assert [float(value) for value in values.split(",")] == row.tolist()
     said = says(capfd, "explain", "model.et", "strangers.csv", "--row", label)

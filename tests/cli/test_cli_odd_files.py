@@ -254,8 +254,14 @@ SAID = {
         "line 2: the target 'kind' is 'a', which is not a num",
     ),
     "a class that is no class": (["--kind", "class"], "odd.csv, line 3: the target 'y' is 1.5, but classes are whole"),
-    "an exposure of no counts": (["--exposure", "std"], "--exposure is for --family poisson, but --family is normal"),
-    "no times": (["--censored", "ok"], "--censored is for --family exponential or survival, but --family is normal"),
+    "an exposure of no counts": (
+        ["--exposure", "std"],
+        "--exposure is for --family poisson or negative_binomial, but",
+    ),
+    "no times": (
+        ["--censored", "ok"],
+        "--censored is for --family exponential or survival or weibull, but",
+    ),
     "too deep": (["--model", "exact", "--depth", "12"], "odd.csv: --depth 12 on these columns"),
     "a delimiter that is none": (["--delimiter", "é"], "--delimiter must be one ASCII character"),
     "a delimiter of two": (["--delimiter", ";;"], "--delimiter must be one ASCII character"),

@@ -30,6 +30,7 @@ from cases import rng_for, take
 from estimator_cases import ALL, Case, ids, of_leaf
 from everytree.batches.row_sample import RowSample
 from everytree.fitting.held_out.scores import ClassScores, NumberScores
+from everytree.predictive.pooled import sharpened
 from everytree.tables.repeats import row_groups
 from naive_scores import slow_accuracy, slow_r2
 
@@ -324,17 +325,18 @@ def of_probs(model: Any, y: Any, probs: np.ndarray, weight: np.ndarray) -> Class
 def test_ensembles_of_classes_are_scored_by_the_models_of_the_other_folds(monkeypatch):
     """Weight and sharpness too are those that suit the other folds."""
     boosted = caught_call(monkeypatch, everytree.fitting.structures.boost, "boost")
-    of_forest = caught_call(monkeypatch, everytree.fitting.structures.grown, "learn_forest")
+    of_others = caught_call(monkeypatch, everytree.fitting.structures.ensemble, "by_other_trees")
     weights = caught_call(monkeypatch, everytree.fitting.structures.ensemble, "best_weight")
     sharpnesses = caught_call(monkeypatch, everytree.fitting.structures.ensemble, "best_sharpness")
     X, y, _ = Case(et.MetaEnsembleClassifier, "two classes").draw(100, "ensemble")
     model = et.MetaEnsembleClassifier(8, max_iter=40, random_state=0).fit(X, y)
-    (found,), codes, probs = boosted, model.schema_.encode(X), np.empty((100, 2))
+    (found,), (others,), probs = boosted, of_others, np.empty((100, 2))
     chain = softmax(np.column_stack([np.zeros(100), found.base + found.departure]), axis=1)
+    others = sharpened(others, model.model_.parts.averaged.sharpness)
+    others = np.where(np.isfinite(others), others, chain)  # rows in the bags of all trees
     for k in range(5):
-        own, forest = found.fold == k, of_forest[1 + k].model.parts.forest
-        assert forest.n_rows == 100 - own.sum()
-        power = (forest.probs(codes[own]) ** (1.0 - weights[k]) * chain[own] ** weights[k]) ** sharpnesses[k][1]
+        own = found.fold == k
+        power = (others[own] ** (1.0 - weights[k]) * chain[own] ** weights[k]) ** sharpnesses[k][1]
         probs[own] = power / power.sum(axis=1, keepdims=True)
     probs = as_if_folds_were_drawn(probs, targets_of(model, y), found.fold, np.ones(100))
     assert (model.model_.weight, model.model_.sharpness) == (weights[5], sharpnesses[5][1])

@@ -82,11 +82,11 @@ def row_groups(codes: NDArray[Any], named: NDArray[np.int64] | None) -> NDArray[
 
 
 def rows_repeat(codes: NDArray[Any], named: NDArray[np.int64] | None) -> bool:
-    """Whether some rows belong together: by name, or since more of them are equal than coincidence explains."""
+    """Whether rows say something of each other: by name, since more are equal than by chance, or most are equal."""
     if named is not None:
         return len(np.unique(named)) < len(named)
     _, n_copies = _equal_rows(codes)
-    return bool(n_copies.any()) and _are_repeats(codes, n_copies)
+    return bool(n_copies.any()) and (bool(np.mean(n_copies > 0) > 0.5) or _are_repeats(codes, n_copies))
 
 
 def consecutive(group: NDArray[Any]) -> NDArray[np.int64]:

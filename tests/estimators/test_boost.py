@@ -112,7 +112,8 @@ def test_more_bins_than_a_byte_holds_beside_columns_of_few_values():
     X = rng.integers(0, 30, (600, 2)).astype(float)
     y = X[:, 0] + 0.1 * X[:, 1] + rng.normal(size=600)
     coarse, fine = (
-        et.MetaBoostRegressor(20, max_bins=bins, random_state=0, n_residual_trees=8).fit(X, y) for bins in (255, 2000)
+        et.MetaBoostRegressor(20, max_bins=bins, random_state=0, n_residual_trees=8, generate=None).fit(X, y)
+        for bins in (255, 2000)
     )
     np.testing.assert_array_equal(fine.predict(X), coarse.predict(X))
 
@@ -246,7 +247,13 @@ def test_a_model_without_trees_does_what_others_do(kind, tmp_path):
 def test_forests_of_residuals_of_large_tables_are_grown_on_some_rows_and_count_all(monkeypatch):
     X, y = make_friedman1(400, noise=0.5, random_state=0)
     weight = np.random.default_rng(0).uniform(0.5, 1.5, 400)
-    options: dict[str, Any] = {"random_state": 0, "max_iter": 40, "n_residual_trees": 8, "lines": False}
+    options: dict[str, Any] = {
+        "random_state": 0,
+        "max_iter": 40,
+        "n_residual_trees": 8,
+        "lines": False,
+        "generate": None,
+    }
     whole = et.MetaBoostRegressor(**options).fit(X, y, sample_weight=weight)
     monkeypatch.setattr(boost, "MAX_RESIDUAL_ROWS", 150)
     some = et.MetaBoostRegressor(**options).fit(X, y, sample_weight=weight)

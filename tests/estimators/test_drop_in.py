@@ -640,7 +640,7 @@ def test_the_decision_function_orders_rows_as_probabilities_do():
     three = et.MetaForestClassifier(5, random_state=0).fit(X, y)
     np.testing.assert_array_equal(three.decision_function(X).argmax(axis=1), three.predict(X))
     both = et.MetaForestClassifier(5, random_state=0).fit(X, np.column_stack([y, y == 1]))
-    assert [scores.shape for scores in both.decision_function(X)] == [(len(X), 3), (len(X),)]
+    assert not hasattr(both, "decision_function")
 
 
 def test_a_model_saves_itself(tmp_path):

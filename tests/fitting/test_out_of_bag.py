@@ -106,7 +106,7 @@ def test_the_score_is_that_of_the_predictions(case):
     assert np.isfinite(oob).all()
     if hasattr(model, "classes_"):
         close(model.oob_score_, slow_accuracy(oob, np.searchsorted(model.classes_, y), len(y), None))
-    elif case.target in ("exponential", "geometric"):
+    elif case.target in ("exponential", "geometric", "weibull"):
         fresh = case.draw(3000, "fresh")
         given = {"censored": fresh[2]["censored"]} if "censored" in fresh[2] else {}
         assert abs(model.oob_score_ - model.score(fresh[0], fresh[1], **given)) < 0.35, "the mean log score"

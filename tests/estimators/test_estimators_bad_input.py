@@ -185,7 +185,7 @@ def put(value: Any) -> Callable[[Any], Any]:
 COUNTS = [case for case in NUMBERS if case.target in ("poisson", "geometric")]
 POISSON = [case for case in NUMBERS if case.target == "poisson"]
 TIMES = [case for case in NUMBERS if case.target == "exponential"]
-OTHERS = [case for case in NUMBERS if case.target != "poisson"]
+OTHERS = [case for case in NUMBERS if case.target not in ("poisson", "negative_binomial")]
 LABELS = [case for case in CLASSES if case.target == "two classes"]
 
 NO_LABEL = "y.*(missing|NaN|None|NA)"
@@ -244,9 +244,9 @@ EXPOSURES = [
     Wrong("exposure below 0", "exposure", put(-1.0), r"exposure\[3\] is -1", POISSON),
     Wrong("exposure NaN", "exposure", put(np.nan), r"exposure\[3\] is nan", POISSON),
     Wrong("exposure infinite", "exposure", put(np.inf), r"exposure\[3\]", POISSON),
-    Wrong("exposure of text", "exposure", lambda e: ["1"] * N, "exposure must be numbers", POISSON),
+    Wrong("exposure of text", "exposure", lambda e: ["1"] * N, "exposure must be positive.*has text such as", POISSON),
     Wrong("too few exposures", "exposure", lambda e: e[:5], f"exposure has 5 entries.*{N} rows", POISSON),
-    Wrong("exposure", "exposure", lambda e: e, "exposure is for family='poisson'", OTHERS),
+    Wrong("exposure", "exposure", lambda e: e, "exposure is for family='poisson' or 'negative_binomial'", OTHERS),
 ]
 ERRORS = (ValueError, TypeError)
 FIT = [param for wrong in TABLES + ROWS + EXPOSURES for param in wrong.params()]

@@ -39,7 +39,7 @@ class Gamma(OfShapes):
     >>> leaf = et.Gamma(mean=10.0, strength=1.0, shapes=[1.0, 4.0, 16.0])
     >>> seen = leaf.statistics([8.0, 9.0, 11.0, 12.0]).sum(axis=0, keepdims=True)
     >>> leaf.posterior_parameters(seen)["shape_probs"].round(2)  # hardly any spread: a large shape
-    array([[0.01, 0.2 , 0.8 ]])
+    array([[0.01, 0.1 , 0.89]])
     """
 
     kernel: ClassVar[str] = "gamma"

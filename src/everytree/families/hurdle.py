@@ -227,15 +227,18 @@ class HurdleComponents:
 
     def log_prob(self, y: FloatArray) -> FloatArray:
         """Log density, of 0 and of counts the log probability."""
+        y = np.asarray(y, dtype=np.float64)
         is_zero = y == 0.0
         above = np.log(self._some) + self._amounts.log_prob(np.where(is_zero, 1.0, y - self._shift))
         return np.where(is_zero, np.log1p(-self._some), above)
 
     def cdf(self, y: FloatArray) -> FloatArray:
+        y = np.asarray(y, dtype=np.float64)
         within = (1.0 - self._some) + self._some * self._amounts.cdf(y - self._shift)
         return np.where(y < 0.0, 0.0, within)
 
     def sf(self, y: FloatArray) -> FloatArray:
+        y = np.asarray(y, dtype=np.float64)
         return np.where(y < 0.0, 1.0, self._some * self._amounts.sf(y - self._shift))
 
     def quantile(self, p: FloatArray) -> FloatArray:

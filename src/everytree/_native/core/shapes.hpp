@@ -161,8 +161,8 @@ struct WeibullOfShape {
     // As many events more as make the variance of a new row finite; the mean of a new row is that given.
     void prior(double mean, double strength, double shape, double* out) const {
         out[0] = strength + 2.0 / shape;
-        const double of_unit = numerics::log_gamma(1.0 + 1.0 / shape) - numerics::log_rising(strength + 1.0 / shape,
-                                                                                            1.0 / shape);
+        const double of_unit =
+            numerics::log_gamma(1.0 + 1.0 / shape) - numerics::log_rising(strength + 1.0 / shape, 1.0 / shape);
         out[1] = std::exp(shape * (std::log(mean) - of_unit));
     }
     void posterior(double, Shares stat, const double* prior, double* out) const {
@@ -194,7 +194,8 @@ struct NegativeBinomialOfShape {
         stat[1] += row.weight * row.y;
     }
     double each(std::size_t k, double shape, const Row& row) const {
-        if (row.extra[0] == 1.0 && row.y < n_tabulated) return table_[k * n_tabulated + static_cast<std::size_t>(row.y)];
+        if (row.extra[0] == 1.0 && row.y < n_tabulated)
+            return table_[k * n_tabulated + static_cast<std::size_t>(row.y)];
         return log_ways(shape * row.extra[0], row.y);
     }
     void tabulate(const std::vector<double>& shapes) {

@@ -75,19 +75,19 @@ def small(kind: type[Any], **options: Any) -> Any:
     return make(kind, **{**few, **options})
 
 
-def with_families(kinds: list[type[Any]], of_classes: str | None = None) -> list[Any]:
+def with_families(
+    kinds: list[type[Any]], of_classes: str | None = None, shapes_of: type[Any] | None = et.MetaTreeRegressor
+) -> list[Any]:
     """Parameters of a test that fits each with each of its families; `of_classes` stands for those of classes.
 
-    Chains over structures take long, and so do families with a grid of shapes: these are tried on single trees, and on
-    all estimators in `make check-slow`.
+    Chains over structures take long, and so do families with a grid of shapes: these are tried on `shapes_of` alone,
+    and on all estimators in `make check-slow`.
     """
     return [
         pytest.param(kind, family, id=f"{kind.__name__} {family}", marks=pytest.mark.slow if is_slow else ())
         for kind in kinds
         for family in (families_of(kind) or (of_classes,))
-        for is_slow in [
-            kind.__name__.startswith("Sampled") or (_has_shapes(family) and kind is not et.MetaTreeRegressor)
-        ]
+        for is_slow in [kind.__name__.startswith("Sampled") or (_has_shapes(family) and kind is not shapes_of)]
     ]
 
 

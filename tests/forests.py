@@ -32,7 +32,12 @@ dtypes = pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int64], ids=l
 def sharpened(cases: Sequence[Case], sharpness: Sequence[float]) -> pytest.MarkDecorator:
     """Every case with every sharpness that a forest takes for it."""
     pairs = [(case, k) for k in sharpness for case in cases if k == 1.0 or case.name not in NOT_SHARPENED]
-    return pytest.mark.parametrize(("case", "sharpness"), pairs, ids=[f"{k}-{case}" for case, k in pairs])
+    slow = {"negative_binomial"}  # scores of its mixtures over shapes take minutes
+    params = [
+        pytest.param(case, k, id=f"{k}-{case}", marks=pytest.mark.slow if case.name in slow else ())
+        for case, k in pairs
+    ]
+    return pytest.mark.parametrize(("case", "sharpness"), params)
 
 
 def fates(prelude: str, snippets: Sequence[str]) -> dict[str, str]:

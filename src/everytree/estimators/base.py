@@ -137,28 +137,27 @@ class MetaEstimator(BaseEstimator, ABC):  # type: ignore[misc]
         return GivenRows(X, y, weight, groups=labels, groups_name=name, target_name=target_name, row_data=given)
 
     def _fit(self, given: GivenRows, calibration_rows: Any = None) -> Self:
-        """Fit a table in memory, without the rows that are set aside; a fit that fails changes nothing."""
-        if calibration_rows == LEFT_OUT:
-            check_left_out(given)
-            self._keep(self._fitted(given, keeps_left_out=True), given.X)
-            self._keep_early(None)
-            return self
-        if calibration_rows is not None:
-            seed = getattr(self, "random_state", None)
-            rest, aside = set_aside(given, calibration_rows, seed, type(self).__name__)
-            fitted = self._fitted(rest)
-            self._keep(replace(fitted, conformal=split_conformal(self, fitted, aside)), given.X)
-            self._keep_early(None)
-            return self
-        columns = output_columns(given.y) if self.grows_trees else None
+        """Fit a table in memory; a fit that fails changes nothing."""
+        columns = output_columns(given.y) if self.grows_trees and calibration_rows is None else None
         if columns is not None:
             if self.monotonic_cst is not None:
                 raise ArgumentError("monotonic_cst", "is for one output, but y has several columns")
             fit_several(self, given, columns)
             return self
-        self._keep(self._fitted(given), given.X)
+        self._keep(self._calibrated(given, calibration_rows), given.X)
         self._keep_early(None)
         return self
+
+    def _calibrated(self, given: GivenRows, calibration_rows: Any) -> Fitted:
+        """Return what is learnt from a table without the rows that are set aside to calibrate it, and these."""
+        if calibration_rows is None:
+            return self._fitted(given)
+        if calibration_rows == LEFT_OUT:
+            check_left_out(given)
+            return self._fitted(given, keeps_left_out=True)
+        rest, aside = set_aside(given, calibration_rows, getattr(self, "random_state", None), type(self).__name__)
+        fitted = self._fitted(rest)
+        return replace(fitted, conformal=split_conformal(self, fitted, aside))
 
     def _fitted(self, given: GivenRows, *, keeps_left_out: bool = False) -> Fitted:
         """Return what is learnt from a table."""
